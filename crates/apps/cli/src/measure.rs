@@ -272,6 +272,16 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_of_which_nothing_left_has_not_been_measured() {
+        let mut silent = fixture::udp();
+        silent.versions.iter_mut().flat_map(|version| &mut version.udp).for_each(|udp| udp.sent = 0);
+        for version in &mut silent.versions {
+            (version.latency, version.latency_tcp) = (None, None);
+        }
+        assert_eq!(judged(&silent), Exit::NotMeasured);
+    }
+
+    #[test]
     fn a_measurement_that_broke_over_every_version_is_none() {
         let mut broken = fixture::half();
         broken.versions[0].unreachable = broken.versions[1].unreachable.clone();

@@ -378,8 +378,8 @@ fn owd_delay(
     owd(v, only, |way| Some(of(way.delay.as_ref()?).0 as f64))
 }
 
-/// Not measured where too much of the stream was not sent, or has a fate that nobody knows: the loss
-/// of the rest says nothing of a stream that was to last longer.
+/// Not measured where too much of the stream was not sent, or has a fate that nobody knows: the
+/// loss of the rest says nothing of a stream that was to last longer.
 fn udp_loss(result: &UdpResult) -> Option<f64> {
     result.loss_ratio().filter(|_| result.known_share() >= LEAST_KNOWN)
 }

@@ -57,8 +57,8 @@ impl Silence {
         }
     }
 
-    /// The program has waited from `from` to `now` and meant to wait no longer than `meant`. Returns
-    /// how long this host did not run it, if it did not.
+    /// The program has waited from `from` to `now` and meant to wait no longer than `meant`.
+    /// Returns how long this host did not run it, if it did not.
     pub(crate) fn waited(&mut self, from: Mono, now: Mono, meant: Span, asleep: Span) -> Option<Span> {
         let suspended = (asleep - std::mem::replace(&mut self.asleep, asleep)).or_zero();
         let held_up = (now - from - meant).or_zero();
@@ -69,8 +69,8 @@ impl Silence {
         })
     }
 
-    /// What an answer takes: as those that came, or as long as the oldest one that had not come when
-    /// something was last heard.
+    /// What an answer takes: as those that came, or as long as the oldest one that had not come
+    /// when something was last heard.
     pub(crate) fn round_trip(&self) -> Span {
         let waiting =
             self.asked.front().map_or(Span::ZERO, |(_, asked_at)| (self.heard_at - *asked_at).or_zero());

@@ -81,8 +81,8 @@ fn sent_in(round: &UdpRound) -> u64 {
     told.max(round.ended.udp_receiver.as_ref().map_or(0, |end| end.highest))
 }
 
-/// What left in a round, and in which time. Of a sender that never reported, what the receiver knows
-/// of: up to the highest number that came.
+/// What left in a round, and in which time. Of a sender that never reported, what the receiver
+/// knows of: up to the highest number that came.
 fn left_in(round: &UdpRound) -> Option<(ByteCount, Span)> {
     if let Some(end) = &round.ended.udp_sender {
         return Some((end.bytes, end.elapsed));
@@ -144,8 +144,8 @@ fn judge(path: Path, rounds: &[&UdpRound]) -> Limit {
     most_frequent(&rounds.iter().filter_map(verdict).collect::<Vec<_>>())
 }
 
-/// What a reader of the figures has to know: datagrams that were not sent, with the system's reason,
-/// and those whose fate is unknown.
+/// What a reader of the figures has to know: datagrams that were not sent, with the system's
+/// reason, and those whose fate is unknown.
 pub(super) fn warnings(rounds: &[UdpRound]) -> Vec<String> {
     let mut warnings = Vec::new();
     for direction in [Direction::Reverse, Direction::Forward] {
