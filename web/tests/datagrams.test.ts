@@ -180,6 +180,16 @@ test("lost is sent without received, and host and network share it", () => {
   expect(udpResult(silent, "IPv4", {})).toBeUndefined();
 });
 
+test("what the receiver could not observe is unknown and not lost", () => {
+  const up = stream("up");
+  const cut = udpResult({ ...up, report: { ...up.report, observed: 5 } }, "IPv4", {})!;
+  expect(cut.loss).toMatchObject({ lost: 1, network: 0, host: 1, unknown: 1 });
+  expect(cut.loss.ratio!.estimate).toBe(1 / 5);
+  const broken = udpResult({ ...stream("down"), outcome: "interrupted" }, "IPv4", {})!;
+  expect([broken.sent, broken.received, broken.loss.lost, broken.loss.unknown]).toEqual([6, 4, 1, 1]);
+  expect(udpResult(up, "IPv4", {})!.loss.unknown).toBeUndefined();
+});
+
 test("Wilson's interval has a width at zero", () => {
   expect(wilson(0, 200)).toMatchObject({ estimate: 0, lo: 0 });
   expect(wilson(0, 200).hi).toBeCloseTo(0.01885, 4);

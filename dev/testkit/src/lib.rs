@@ -15,5 +15,6 @@ mod inconclusive;
 pub mod lab;
 pub mod pair;
 pub mod program;
+pub mod world;
 
 pub use inconclusive::inconclusive;

@@ -58,6 +58,9 @@ enum Task {
     Web,
     /// The gate: everything that a change must pass
     Ci,
+    /// Single cells of the table of docs/world.md, as in `cargo xtask world geostationary tcp -R`
+    /// (needs root)
+    World(nightly::world::World),
     /// Everything that is worth running but too long for every change; writes docs/health.md
     Nightly(nightly::Nightly),
 }
@@ -76,6 +79,7 @@ fn main() -> anyhow::Result<()> {
         Task::Schemas => shell::run(&mut cargo_run("netaware-schemas")),
         Task::Web => web::all(),
         Task::Ci => gate::run(),
+        Task::World(world) => nightly::world::by_hand(&world),
         Task::Nightly(nightly) => nightly::run(&nightly),
     }
 }

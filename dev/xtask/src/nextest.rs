@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 use crate::panics;
-use crate::shell::{CHECKED, cargo, harden, root, run, works};
+use crate::shell::{CHECKED, cargo, harden, root, run, run_to_end, works};
 
 /// A set of tests that run under the same conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(crate) enum Suite {
     Installed,
     /// Orders in which two ends of a stream can act, to the depth that takes minutes; nightly only.
     Walks,
+    /// Every measuring command on every path of the world; nightly only.
+    World,
 }
 
 impl Suite {
@@ -47,12 +49,13 @@ impl Suite {
             Self::Accuracy => "accuracy",
             Self::Installed => "installed",
             Self::Walks => "walks",
+            Self::World => "world",
         }
     }
 
     /// Whether its tests are marked `#[ignore]`, so that a plain `cargo test` leaves them out.
     fn is_ignored(self) -> bool {
-        matches!(self, Self::Long | Self::Accuracy | Self::Installed | Self::Walks)
+        matches!(self, Self::Long | Self::Accuracy | Self::Installed | Self::Walks | Self::World)
     }
 }
 
@@ -128,6 +131,19 @@ impl fmt::Display for Outcome {
         }
         write!(f, "{} passed, {} failed", self.passed(), self.failed())
     }
+}
+
+/// Runs one suite in which variables tell a test what to do. What came of it is in what the test
+/// leaves.
+///
+/// # Errors
+/// The runner cannot be started.
+pub(crate) fn run_asked(suite: Suite, variables: &[(&str, &std::ffi::OsStr)]) -> Result<bool> {
+    forget(suite)?;
+    let mut command = command(suite);
+    // What it prints is what was asked for.
+    command.args(["--no-capture"]).envs(variables.iter().copied());
+    run_to_end(&mut command).map(|status| status.success())
 }
 
 /// Builds every test of the workspace, and the programs that tests start.

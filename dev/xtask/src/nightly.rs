@@ -5,6 +5,7 @@
 mod accuracy;
 mod health;
 mod mutants;
+pub(crate) mod world;
 
 use std::time::Duration;
 
@@ -47,6 +48,8 @@ enum Name {
     Browsers,
     /// Deliberate faults in base and engines, and how many of them the tests find
     Mutants,
+    /// Every measuring command on every path of the world; writes the table of docs/world.md
+    World,
 }
 
 /// What a suite did.
@@ -115,7 +118,15 @@ fn row(title: &str, findings: &Findings, commit: String, took: Duration) -> Resu
 fn commit() -> Result<String> {
     let git = |arguments: &[&str]| shell::output(&mut shell::command("git", arguments));
     let commit = git(&["rev-parse", "--short=9", "HEAD"])?;
-    let changed = git(&["status", "--porcelain", "--untracked-files=normal", "--", ".", ":!docs/health.md"])?;
+    let changed = git(&[
+        "status",
+        "--porcelain",
+        "--untracked-files=normal",
+        "--",
+        ".",
+        ":!docs/health.md",
+        ":!docs/world.md",
+    ])?;
     Ok(format!("{}{}", commit.trim(), if changed.is_empty() { "" } else { " with changes" }))
 }
 
@@ -150,6 +161,7 @@ impl Name {
             Self::Platforms => purity::portable().map(|()| Findings::one()),
             Self::Browsers => web::browsers().map(|()| Findings::one()),
             Self::Mutants => mutants::run(),
+            Self::World => world::nightly(),
         }
     }
 }

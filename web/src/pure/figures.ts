@@ -23,6 +23,7 @@ export interface VersionFigures {
 export interface StreamFigures {
   direction: "down" | "up";
   lost: number;
+  /** Those whose fate is known: what nobody could observe is neither lost nor received. */
   sent: number;
   /** ns */
   jitter?: number;
@@ -66,7 +67,8 @@ function streamsOf(result: VersionResult): StreamFigures[] {
     if (typeof sent !== "number" || typeof loss?.lost !== "number") return [];
     const jitter = receiver?.jitter;
     const direction = pedigree?.direction === "reverse" ? "down" : "up";
-    return [{ direction, lost: loss.lost, sent, ...(typeof jitter === "number" ? { jitter } : {}) } as const];
+    const known = sent - (typeof loss.unknown === "number" ? loss.unknown : 0);
+    return [{ direction, lost: loss.lost, sent: known, ...(typeof jitter === "number" ? { jitter } : {}) } as const];
   });
 }
 

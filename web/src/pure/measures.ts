@@ -85,7 +85,7 @@ function matrixMeasures(version: Version, matrix: MatrixResult): Measure[] {
 }
 
 function lostOf(cell: MatrixCell): number | undefined {
-  return median(cell.runs.map((run) => run.lost));
+  return median(cell.runs.filter((run) => !run.unknown).map((run) => run.lost));
 }
 
 function otherOfVersion(result: VersionResult): Measure[] {

@@ -18,7 +18,7 @@ export const readUdp = list(
     {
       goodput: number,
       sent: number,
-      loss: fields({ lost: number }, { ratio: interval }),
+      loss: fields({ lost: number }, { unknown: number, ratio: interval }),
       ticks: list(fields({ end: number, length: number, bytes: number }, {}), 4000),
       receiver: fields({}, { bins, histogram: bins, jitter: number }),
     },

@@ -122,7 +122,10 @@ export interface MatrixRun {
   outcome: Outcome;
   client: MatrixEnd;
   server?: MatrixEnd;
+  /** Of what the receiving end told of. */
   lost: number;
+  /** Sent, and nobody told what became of it. */
+  unknown?: number;
   retransmits: number;
 }
 
@@ -451,7 +454,9 @@ function matrixRun(measured: MeasuredTransfer): MatrixRun {
     outcome: measured.outcome,
     client: matrixEnd(page),
     ...(server ? { server: matrixEnd(server) } : {}),
-    lost: Math.max(0, sent - (received ?? 0)),
+    // An end that never told what came has not said that it was lost.
+    lost: received === undefined ? 0 : Math.max(0, sent - received),
+    ...(received === undefined && sent > 0 ? { unknown: sent } : {}),
     retransmits: measured.retransmits,
   };
 }

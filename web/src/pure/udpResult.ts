@@ -1,7 +1,8 @@
 // The results of streams of datagrams in a data channel, as the record has them: docs/methods/data-channel.md.
 //
-// Sent is what the sender's SCTP let go, received what the receiver counted; lost is their difference. What the sender dropped itself is
-// told apart where it says so.
+// Sent is what the sender's SCTP let go, received what the receiver counted; lost is their difference, as far as the receiver observed
+// the stream. What came after it stopped listening has a fate that nobody knows. What the sender dropped itself is told apart where it
+// says so.
 
 import type { DatagramRun } from "../measure/messages";
 import type { Health, Pedigree } from "./record";
@@ -22,7 +23,7 @@ export interface UdpResult {
   not_sent: number;
   received: number;
   packets_per_second: number;
-  loss: { lost: number; host: number; network: number; ratio?: Interval };
+  loss: { lost: number; host: number; network: number; unknown?: number; ratio?: Interval };
   duplicates: number;
   reordered: number;
   ticks: object[];
@@ -49,8 +50,9 @@ export function udpResult(run: DatagramRun, version: Version, cpu: UdpEnd["cpu"]
   const [sender, receiver] = down ? [told, pageReceiver(run, cpu)] : [pageSender(run, cpu), told];
   if (!sender || !receiver) return undefined;
   const [sent, received] = [numberIn(sender, "sent"), numberIn(receiver, "received")];
-  // A stream that broke off may have been cut between the two counts.
-  const lost = Math.max(0, sent - received);
+  // A receiver that was stopped before the sender's end was heard knows of what came before, and of no more.
+  const observed = typeof receiver.observed === "number" ? Math.min(sent, Math.max(received, receiver.observed)) : sent;
+  const [lost, unknown] = [Math.max(0, observed - received), sent - observed];
   const drops = receiver.drops as { socket?: unknown } | undefined;
   const host = Math.min(lost, (typeof drops?.socket === "number" ? drops.socket : 0) + run.discarded);
   const planned = run.gap === null ? undefined : Math.round((run.length * 8e9) / run.gap);
@@ -75,7 +77,13 @@ export function udpResult(run: DatagramRun, version: Version, cpu: UdpEnd["cpu"]
     not_sent: notSent,
     received,
     packets_per_second: receiver.elapsed > 0 ? Math.max(0, received - 1) / (receiver.elapsed / 1e9) : 0,
-    loss: { lost, host, network: lost - host, ...(sent > 0 ? { ratio: wilson(lost, sent) } : {}) },
+    loss: {
+      lost,
+      host,
+      network: lost - host,
+      ...(unknown > 0 ? { unknown } : {}),
+      ...(observed > 0 ? { ratio: wilson(lost, observed) } : {}),
+    },
     duplicates: numberIn(receiver, "duplicates"),
     reordered: numberIn(receiver, "reordered"),
     ticks: down && run.page.did === "receive" ? run.page.ticks : (run.ticks ?? []),
@@ -104,7 +112,9 @@ function pageSender(run: DatagramRun, cpu: UdpEnd["cpu"]): UdpEnd | undefined {
 function pageReceiver(run: DatagramRun, cpu: UdpEnd["cpu"]): UdpEnd | undefined {
   if (run.page.did !== "receive") return undefined;
   const { totals, reads } = run.page;
-  return { outcome: run.outcome, ...receiverFields(totals), drops: { socket: 0, stack: 0, nic: 0 }, calls: reads, cpu };
+  // A stream that broke off may have had more on its way than this end has seen.
+  const observed = run.outcome === "complete" ? {} : { observed: totals.highest };
+  return { outcome: run.outcome, ...receiverFields(totals), ...observed, drops: { socket: 0, stack: 0, nic: 0 }, calls: reads, cpu };
 }
 
 function receiverFields(totals: StreamTotals): { elapsed: number; bytes: number } & Record<string, unknown> {

@@ -1,15 +1,15 @@
-// Sizes, rates and times as people type and read them. 1 kB is 1000 bytes and 1 KiB is 1024, as on the command line.
+// Sizes, rates and times as people type and read them. 1 kB is 1000 bytes and 1 KiB is 1024, and so is 1 K, as on the command line.
 
-/** Bytes of "10kB", "1.5 MB", "64KiB" or "500"; undefined for anything else. */
+/** Bytes of "10kB", "1.5 MB", "64KiB", "64K" or "500"; undefined for anything else: "8Mb" is in bits. */
 export function parseSize(text: string): number | undefined {
-  const found = /^\s*(\d{1,12}(?:\.\d{1,6})?)\s*(k|m|g|ki|mi|gi)?b?\s*$/i.exec(text);
+  const found = /^\s*(\d{1,12}(?:\.\d{1,6})?)\s*(?:([kKmMgG])(i?))?(B?)\s*$/.exec(text);
   if (!found) return undefined;
-  const factor = FACTORS[(found[2] ?? "").toLowerCase()];
-  const bytes = Number(found[1]) * (factor ?? Number.NaN);
+  const isDecimal = found[4] === "B" && !found[3];
+  const bytes = Number(found[1]) * (isDecimal ? 1000 : 1024) ** POWERS.indexOf((found[2] ?? "").toLowerCase());
   return Number.isInteger(bytes) && bytes <= Number.MAX_SAFE_INTEGER ? bytes : undefined;
 }
 
-const FACTORS: Record<string, number> = { "": 1, k: 1e3, m: 1e6, g: 1e9, ki: 1024, mi: 1024 ** 2, gi: 1024 ** 3 };
+const POWERS = ["", "k", "m", "g"];
 
 export function showSize(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;

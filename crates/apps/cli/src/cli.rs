@@ -145,7 +145,7 @@ impl Command {
             Self::Probe(probe) => probe.run(),
             #[cfg(target_os = "linux")]
             Self::Run(run) => run.run(),
-            Self::Results(results) => results.run(),
+            Self::Results(results) => results.run(parsed),
             #[cfg(target_os = "linux")]
             Self::Lab(lab) => lab.run(),
             #[cfg(target_os = "linux")]

@@ -198,6 +198,17 @@ pub(crate) struct Parsed {
     pub(crate) merged: ArgMatches,
 }
 
+impl Parsed {
+    /// Whether a flag of the last subcommand is on the command line, and not only in a setting.
+    pub(crate) fn is_typed(&self, id: &str) -> bool {
+        let mut matches = &self.typed;
+        while let Some((_, below)) = matches.subcommand() {
+            matches = below;
+        }
+        matches.try_contains_id(id).is_ok() && matches.value_source(id) == Some(ValueSource::CommandLine)
+    }
+}
+
 /// Reads the arguments of this process together with all other sources.
 ///
 /// # Errors

@@ -3,6 +3,8 @@
 use std::io;
 use std::process::ExitCode;
 
+use netaware_record::Conclusion;
+
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -10,7 +12,7 @@ pub(crate) enum Exit {
     Done,
     /// Measured, and a threshold failed.
     ThresholdFailed,
-    /// Could not measure, or not do what was asked; a wrong command line too.
+    /// Could not measure, or not to the end, or not do what was asked; a wrong command line too.
     NotMeasured,
     /// As the program ended that was run for the user.
     Program(u8),
@@ -22,6 +24,16 @@ Exit codes:
   0  measured
   1  measured, and a threshold given with --expect failed
   2  could not measure, or the command line is wrong";
+
+impl From<Conclusion> for Exit {
+    fn from(conclusion: Conclusion) -> Self {
+        match conclusion {
+            Conclusion::Measured => Self::Done,
+            Conclusion::Missed => Self::ThresholdFailed,
+            Conclusion::Failed => Self::NotMeasured,
+        }
+    }
+}
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {

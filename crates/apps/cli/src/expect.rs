@@ -185,10 +185,16 @@ mod tests {
             ("speed>1M", "'speed' is no metric"),
             ("rtt.p99<20", "the value for rtt.p99: '20' needs a unit: ns, us, ms"),
             ("tcp.up>20ms", "the value for tcp.up"),
-            ("loss<lots", "'lots' is no share"),
+            ("tcp.up>10MBps", "write 80Mbit/s, or 10Mbit/s if you mean bits"),
+            ("rtt.p99<20M", "has a capital M"),
+            ("loss<lots", "'lots' does not start with a decimal number"),
+            ("loss<1", "'1' is a share without its sign: write 1%"),
+            ("loss<NaN", "'NaN' does not start with a decimal number"),
+            ("loss<150%", "'150%' is more than 100 %"),
+            ("rpm>NaN", "'NaN' is no number"),
             ("ipv5.loss<1%", "'ipv5.loss' is no metric"),
             ("<1%", "'' is no metric"),
-            ("loss<", "'' is no share"),
+            ("loss<", "'' does not start with a decimal number"),
         ];
         for (text, want) in rows {
             let error = text.parse::<Threshold>().unwrap_err();

@@ -80,8 +80,8 @@ impl Status {
         let line = self.state().line(clock::now());
         match event {
             Event::Asked => eprintln!("netaware: {line}"),
-            Event::Stopping => {
-                eprintln!("\nnetaware: ending early with what there is; once more quits at once");
+            Event::Stopping(by) => {
+                eprintln!("\nnetaware: {by}: ending early with what there is; once more quits at once");
             }
         }
     }

@@ -5,6 +5,21 @@
 //! measuring commands do), `series` (more than one measurement), `config` (where values come from),
 //! `render` (how a record looks).
 
+/// As the standard library's, but without a panic when whoever reads stderr has gone: a pipe that
+/// was closed, a terminal that was hung up. What is said there is never the result.
+macro_rules! eprintln {
+    ($($what:tt)*) => {{
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{}\n", format_args!($($what)*)).as_bytes());
+    }};
+}
+
+/// As [`eprintln`], without the end of the line.
+macro_rules! eprint {
+    ($($what:tt)*) => {{
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), format!($($what)*).as_bytes());
+    }};
+}
+
 mod arrival_file;
 mod cli;
 mod commands;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anyhow::bail;
 use netaware_io::stop::StopFlag;
 use netaware_prober::{Progress, Target};
-use netaware_record::{Record, VersionResult};
+use netaware_record::{Conclusion, Record};
 use netaware_store::Store;
 
 use crate::config::Parsed;
@@ -100,8 +100,11 @@ impl Measurement<'_> {
         self.judge(&mut record);
         let printed = print(&record, self.output, &sink, paint, shown);
         keep(&record, self.output, &sink);
-        printed?;
-        Ok(judged(&record))
+        match printed {
+            // A reader who has gone has read enough; it changes nothing of what was measured.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(record.conclusion().into()),
+        }
     }
 
     /// Where results go.
@@ -147,6 +150,15 @@ impl Measurement<'_> {
     pub(crate) fn open_store(&self) -> anyhow::Result<Store> {
         open_store(self.output)
     }
+
+    /// The file of results, which is there already.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be opened.
+    pub(crate) fn open_existing_store(&self) -> anyhow::Result<Store> {
+        let path = self.output.store.clone().map_or_else(netaware_store::default_path, Ok)?;
+        Ok(Store::open_existing(path)?)
+    }
 }
 
 /// Where results of a command go.
@@ -188,16 +200,16 @@ pub(crate) fn print(
     paint: Paint,
     intervals_shown: bool,
 ) -> io::Result<()> {
-    let failed = !measured(record);
+    let failed = record.conclusion() == Conclusion::Failed;
     if failed {
-        for line in render::text::unreachable_lines(record) {
+        for line in render::text::failure_lines(record) {
             eprintln!("error: {line}");
         }
     }
     let mut out = Vec::new();
     match output.format {
         // The lines above have said it all.
-        Format::Text if failed && !has_figures(record) => {}
+        Format::Text if failed && !record.has_figures() => {}
         Format::Text if intervals_shown => render::text::after_intervals(&mut out, record, paint)?,
         Format::Text if output.verbose => render::text::record(&mut out, record, paint)?,
         Format::Text => render::text::overview(&mut out, record, paint)?,
@@ -211,7 +223,7 @@ pub(crate) fn print(
 
 /// The result has been printed; that it is not kept is worth a warning, not a failure.
 pub(crate) fn keep(record: &Record, output: &OutputFlags, sink: &Sink) {
-    if !output.saves() || !has_figures(record) {
+    if !output.saves() || !record.has_figures() {
         return;
     }
     let kept = open_store(output).and_then(|store| Ok(store.save(record)?));
@@ -243,33 +255,6 @@ pub(crate) fn short_id(id: uuid::Uuid) -> String {
     id.hyphenated().to_string().chars().take(18).collect()
 }
 
-/// At least one IP version was measured to its end; of a host, something that limits rates.
-pub(crate) fn measured(record: &Record) -> bool {
-    if let Some(ability) = &record.ability {
-        return !ability.honest.is_empty();
-    }
-    record.versions.iter().any(|version| version.unreachable.is_none())
-}
-
-pub(crate) fn has_figures(record: &Record) -> bool {
-    let has_delay = |v: &VersionResult| v.latency.is_some() || v.latency_tcp.is_some();
-    let has_bulk = |v: &VersionResult| !v.tcp.is_empty() || !v.udp.is_empty() || !v.matrix.is_empty();
-    let has_rate = |v: &VersionResult| v.path_rates.iter().any(|rate| rate.rate.is_some());
-    let has_hops = |v: &VersionResult| v.hops.is_some() || !v.reach_probes.is_empty() || v.owd.is_some();
-    let has_any = |v: &VersionResult| has_delay(v) || has_bulk(v) || has_rate(v) || has_hops(v);
-    record.ability.is_some() || record.versions.iter().any(has_any)
-}
-
-pub(crate) fn judged(record: &Record) -> Exit {
-    if !measured(record) || !has_figures(record) {
-        Exit::NotMeasured
-    } else if record.expectations.iter().all(|expectation| expectation.held) {
-        Exit::Done
-    } else {
-        Exit::ThresholdFailed
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,6 +262,7 @@ mod tests {
 
     #[test]
     fn exit_codes_follow_the_record() {
+        let judged = |record: &Record| Exit::from(record.conclusion());
         assert_eq!(judged(&fixture::test()), Exit::Done);
         assert_eq!(judged(&fixture::half()), Exit::ThresholdFailed);
         assert_eq!(judged(&fixture::nothing()), Exit::NotMeasured);
@@ -289,7 +275,76 @@ mod tests {
     fn a_measurement_that_broke_over_every_version_is_none() {
         let mut broken = fixture::half();
         broken.versions[0].unreachable = broken.versions[1].unreachable.clone();
-        assert!(has_figures(&broken));
-        assert_eq!(judged(&broken), Exit::NotMeasured);
+        assert!(broken.has_figures());
+        assert_eq!(Exit::from(broken.conclusion()), Exit::NotMeasured);
+    }
+
+    /// One row of the table in docs/guide/exit-codes.md.
+    #[test]
+    fn the_outcome_of_a_record_and_the_exit_code_never_contradict() {
+        use netaware_record::Outcome::{Complete, Failed, Interrupted};
+        let with = |change: fn(&mut Record)| {
+            let mut record = fixture::udp();
+            record.expectations.clear();
+            change(&mut record);
+            record
+        };
+        let missed = |record: &mut Record, found: &str| {
+            let (text, found) = ("rtt.p99<1ns".to_owned(), found.to_owned());
+            record.expectations = vec![netaware_record::Expectation { text, held: false, found }];
+        };
+        let no_figure = |record: &mut Record| record.versions.iter_mut().for_each(|v| v.udp.clear());
+        let nothing = |mut record: Record| {
+            record.outcome = Complete;
+            record.expectations.clear();
+            record
+        };
+        let mut unjudged = with(|_| ());
+        missed(&mut unjudged, "no such figure was measured");
+        let mut missed_and_interrupted = with(|record| record.outcome = Interrupted);
+        missed(&mut missed_and_interrupted, "IPv4 1 ms");
+        let mut missed_and_failed = with(|record| record.outcome = Failed);
+        missed(&mut missed_and_failed, "IPv4 1 ms");
+        let mut empty = with(|_| ());
+        no_figure(&mut empty);
+        let mut interrupted_before = with(|record| record.outcome = Interrupted);
+        no_figure(&mut interrupted_before);
+        let rows = [
+            ("measured", with(|_| ()), Complete, 0),
+            ("one version missing", nothing(fixture::half()), Complete, 0),
+            ("interrupted", with(|record| record.outcome = Interrupted), Interrupted, 0),
+            ("expectation missed or not judged", unjudged, Complete, 1),
+            ("expectation missed, interrupted", missed_and_interrupted, Interrupted, 1),
+            ("expectation missed, failed", missed_and_failed, Failed, 2),
+            ("no version reached: dead port, unknown name", nothing(fixture::nothing()), Failed, 2),
+            ("nothing measured over versions that were reached", empty, Failed, 2),
+            ("interrupted before anything was measured", interrupted_before, Interrupted, 2),
+            (
+                "nothing was sent",
+                with(|record| {
+                    for udp in record.versions.iter_mut().flat_map(|v| &mut v.udp) {
+                        (udp.sent, udp.received) = (0, 0);
+                    }
+                }),
+                Failed,
+                2,
+            ),
+            ("a phase failed", with(|record| record.versions[0].udp[0].outcome = Failed), Failed, 2),
+            (
+                "a phase was interrupted",
+                with(|record| record.versions[0].udp[0].outcome = Interrupted),
+                Interrupted,
+                0,
+            ),
+        ];
+        for (what, mut record, outcome, code) in rows {
+            record.settle();
+            let exit = std::process::ExitCode::from(Exit::from(record.conclusion()));
+            let want = std::process::ExitCode::from(code);
+            assert_eq!((record.outcome, format!("{exit:?}")), (outcome, format!("{want:?}")), "{what}");
+            let again = record.outcome;
+            record.settle();
+            assert_eq!(record.outcome, again, "{what}");
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! A responder on loopback for whoever has no second host at hand.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread::JoinHandle;
 
 use anyhow::Context;
+use netaware_io::zone::ZonedIp;
 use netaware_server::{Config, Key, RunError, Server, Stopper};
 
 /// Runs until it is dropped.
@@ -21,8 +22,8 @@ impl OwnResponder {
     /// # Errors
     /// Neither can be listened on.
     pub(crate) fn start(key: Option<&[u8]>) -> anyhow::Result<Self> {
-        let (v4, v6) = (IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST));
-        let listen = |bind: Vec<IpAddr>| -> anyhow::Result<Server> {
+        let (v4, v6) = (ZonedIp::from(Ipv4Addr::LOCALHOST), ZonedIp::from(Ipv6Addr::LOCALHOST));
+        let listen = |bind: Vec<ZonedIp>| -> anyhow::Result<Server> {
             let key = key.map(Key::new).transpose()?;
             Ok(Server::bind(Config { port: 0, bind, key, ..Config::default() })?)
         };

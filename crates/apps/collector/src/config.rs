@@ -35,7 +35,7 @@ pub(crate) use task::schedule;
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Where to listen, TCP; empty: `127.0.0.1` and `::1` at the default port.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "places")]
     pub listen: Vec<SocketAddr>,
     /// Length of a period; 1 s unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,6 +195,15 @@ pub struct Probe {
     /// Where it stands, degrees north and east, for the map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<(f64, f64)>,
+}
+
+/// Addresses with ports; one of a single link has its interface behind it.
+fn places<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<SocketAddr>, D::Error> {
+    let written = Vec::<String>::deserialize(from)?;
+    written
+        .iter()
+        .map(|text| netaware_io::zone::parse_socket(text).map_err(serde::de::Error::custom))
+        .collect()
 }
 
 /// By what an exporter is known.

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
+use netaware_io::zone;
 use netaware_units::Span;
 use netaware_wire::Token;
 use netaware_wire::lmap::{DEFAULT_PORT, Instruction, ProbeStatus};
@@ -57,12 +58,14 @@ impl FromStr for CollectorAddress {
         };
         let (host, port) = if let Some(bracketed) = rest.strip_prefix('[') {
             let (host, port) = bracketed.split_once(']').ok_or(ParseCollectorError)?;
-            host.parse::<std::net::Ipv6Addr>().map_err(|_| ParseCollectorError)?;
+            if !zone::is_v6(host) {
+                return Err(ParseCollectorError);
+            }
             (
                 host,
                 if port.is_empty() { None } else { Some(port.strip_prefix(':').ok_or(ParseCollectorError)?) },
             )
-        } else if rest.parse::<IpAddr>().is_ok() {
+        } else if zone::is_v6(rest) || rest.parse::<IpAddr>().is_ok() {
             (rest, None)
         } else {
             rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port)))
@@ -70,7 +73,7 @@ impl FromStr for CollectorAddress {
         let port = port.map_or(Ok(DEFAULT_PORT), str::parse).map_err(|_| ParseCollectorError)?;
         let fits = (1..=253).contains(&host.len())
             && host.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
-        if !fits || port == 0 || (host.contains(':') && host.parse::<IpAddr>().is_err()) {
+        if !fits || port == 0 || (host.contains(':') && !zone::is_v6(host)) {
             return Err(ParseCollectorError);
         }
         Ok(Self { host: host.to_owned(), port, tls })

@@ -2,11 +2,12 @@
 //! would be each other's traffic.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use netaware_io::clock;
 use netaware_io::hop_socket::{EchoAccess, HopSocket};
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::ZonedIp;
 use netaware_record::{Record, Unreachable, VersionResult};
 use netaware_units::Span;
 
@@ -14,7 +15,7 @@ use crate::progress::{Progress, Watch};
 use crate::report;
 use crate::request::Target;
 use crate::resolve::resolve;
-use crate::stage::{Cause, Failure};
+use crate::stage::{Cause, Failure, OWN_HOST};
 
 /// What to do alone.
 pub(crate) struct Alone<'a> {
@@ -67,14 +68,14 @@ impl Alone<'_> {
                     result.unreachable = Some(Failure::new("probe", None, Cause::Stopped).unreachable());
                 }
                 Ok(destination) => {
-                    result.address = Some(destination.ip().to_string());
+                    result.address = Some(ZonedIp::of(destination).to_string());
                     if let Some(socket) = open(target, destination, &mut result, &mut warnings) {
                         let (result, watch) = (&mut result, &mut watch);
                         let mut turn = Turn { socket, destination, time, result, stop, watch };
                         over(&mut turn);
                         let local = turn.socket.local();
-                        turn.result.local = local.map(|local: IpAddr| local.to_string());
-                        locals.extend(local);
+                        turn.result.local = local.map(|local| local.to_string());
+                        locals.extend(local.map(ZonedIp::ip));
                     }
                 }
             }
@@ -93,6 +94,13 @@ impl Turn<'_, '_> {
     /// Largest IP packet that goes out of this host whole, as far as it is a usual size; bytes.
     pub(crate) fn largest(&self) -> u32 {
         self.socket.mtu().unwrap_or(USUAL_MTU).clamp(LEAST_MTU, USUAL_MTU)
+    }
+
+    /// This host let nothing out.
+    pub(crate) fn sends_nothing(&mut self, errno: i32) {
+        let to = ZonedIp::of(self.destination);
+        let reason = format!("nothing could be sent to {to}: {}", report::refusal(errno));
+        self.is_silent(reason, OWN_HOST);
     }
 
     /// Nobody answered.

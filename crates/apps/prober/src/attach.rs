@@ -28,6 +28,24 @@ const KNOCK_WAITS: [Span; 6] = [
 /// comes after 3.6 s, a second one after 7.2 s more.
 const ATTACH_PATIENCE: Span = Span::from_secs(8);
 
+/// How many connections of `count` are made one after the other, the others beside them.
+pub(crate) fn connects_in_turn(count: u16) -> i64 {
+    i64::from(count.div_ceil(AT_A_TIME))
+}
+
+/// The same on this path: connecting and attaching take a round trip each.
+fn attach_patience(session: &Session) -> Span {
+    ATTACH_PATIENCE.max(session.patience())
+}
+
+/// How long each datagram of the set-up is waited for: as usual, and then for as long as an answer
+/// may take on this path.
+fn knock_waits(patience: Span) -> impl Iterator<Item = Span> {
+    let usual: Span = KNOCK_WAITS.into_iter().sum();
+    let more = (patience - usual).or_zero();
+    KNOCK_WAITS.into_iter().chain((more > Span::ZERO).then_some(more))
+}
+
 /// Opens `count` data connections of a test, some at a time: one after the other they would take
 /// two round trips each.
 pub(crate) fn streams(
@@ -38,7 +56,8 @@ pub(crate) fn streams(
     role: Role,
 ) -> Result<Vec<TcpStream>, Cause> {
     let (at, token) = (session.link.peer(), session.token);
-    let open = |stream| one_stream(at, options, Attach { token, test, stream }, role);
+    let patience = attach_patience(session);
+    let open = |stream| one_stream(at, options, Attach { token, test, stream }, role, patience);
     let mut opened = Vec::with_capacity(usize::from(count));
     for first in (0..count).step_by(usize::from(AT_A_TIME)) {
         let group = first..count.min(first + AT_A_TIME);
@@ -56,19 +75,20 @@ pub(crate) fn streams(
     Ok(opened)
 }
 
-/// Each has a thread of its own for a moment.
-const AT_A_TIME: u16 = 8;
+/// Each has a thread of its own for a moment. The responder waits ten seconds for all of them: a
+/// test of 512 streams has these within 15 round trips.
+const AT_A_TIME: u16 = 64;
 
 fn one_stream(
     at: SocketAddr,
     options: &SocketOptions,
     attach: Attach,
     role: Role,
+    patience: Span,
 ) -> Result<TcpStream, Cause> {
-    let mut stream =
-        options::connect_tcp(at, options, ATTACH_PATIENCE).map_err(|e| Cause::System(e.to_string()))?;
+    let mut stream = options::connect_tcp(at, options, patience).map_err(|e| Cause::System(e.to_string()))?;
     let system = |e: std::io::Error| Cause::System(format!("data connection {}: {e}", attach.stream));
-    stream.set_read_timeout(Some(ATTACH_PATIENCE.to_std())).map_err(system)?;
+    stream.set_read_timeout(Some(patience.to_std())).map_err(system)?;
     let mut opening = Vec::with_capacity(36);
     opening.extend_from_slice(&Preface::new(role).emit());
     opening.extend_from_slice(&attach.emit());
@@ -82,12 +102,17 @@ fn one_stream(
     Ok(stream)
 }
 
+/// A round trip that the usual repetitions do not leave room for twice.
+const SLOW: Span = Span::from_millis(600);
+
 /// An attached UDP flow.
 pub(crate) struct Flow {
     pub(crate) socket: UdpSocket,
     pub(crate) number: u32,
     /// Datagrams of the set-up that had to be sent again.
     pub(crate) repeats: u64,
+    /// The longest that an answer of the set-up took, from its first question on.
+    pub(crate) rtt: Span,
 }
 
 /// Knocks, repeats the cookie, and gets a flow number.
@@ -95,28 +120,39 @@ pub(crate) fn flow(session: &Session, options: &SocketOptions, test: u32) -> Res
     let socket =
         options::connect_udp(session.link.peer(), options).map_err(|e| Cause::System(e.to_string()))?;
     let knock = Setup { token: session.token, test, cookie: Token::default() };
-    let cookie = ask(&socket, &knock.emit_request(Kind::Knock), Kind::Cookie, test)?;
+    // Where a round trip takes long, the usual repetitions are over before the first answer.
+    let slow = session.longest_rtt().is_some_and(|rtt| rtt > SLOW);
+    let patience = if slow { session.patience() } else { Span::ZERO };
+    let cookie = ask(&socket, &knock.emit_request(Kind::Knock), Kind::Cookie, test, patience)?;
     let enter = Setup { cookie: cookie.setup.cookie, ..knock };
-    let entered = ask(&socket, &enter.emit_request(Kind::Enter), Kind::Entered, test)?;
+    let entered = ask(&socket, &enter.emit_request(Kind::Enter), Kind::Entered, test, patience)?;
     socket.set_read_timeout(None).map_err(|e| Cause::System(e.to_string()))?;
-    Ok(Flow { socket, number: entered.flow, repeats: cookie.repeats + entered.repeats })
+    let rtt = cookie.rtt.max(entered.rtt);
+    Ok(Flow { socket, number: entered.flow, repeats: cookie.repeats + entered.repeats, rtt })
 }
 
 struct Answer {
     flow: u32,
     setup: Setup,
     repeats: u64,
+    rtt: Span,
 }
 
 /// Repeats a question until the wanted answer comes.
-fn ask(socket: &UdpSocket, question: &[u8], wanted: Kind, test: u32) -> Result<Answer, Cause> {
-    let mut refused = None;
-    for (repeats, wait) in (0..).zip(KNOCK_WAITS) {
+fn ask(
+    socket: &UdpSocket,
+    question: &[u8],
+    wanted: Kind,
+    test: u32,
+    patience: Span,
+) -> Result<Answer, Cause> {
+    let (mut refused, began_at) = (None, clock::now());
+    for (repeats, wait) in (0..).zip(knock_waits(patience)) {
         if let Err(e) = socket.send(question) {
             refused = Some(e);
         }
         if let Some((flow, setup)) = listen(socket, wanted, test, wait, &mut refused) {
-            return Ok(Answer { flow, setup, repeats });
+            return Ok(Answer { flow, setup, repeats, rtt: clock::now() - began_at });
         }
     }
     Err(match refused {

@@ -146,13 +146,21 @@ fn pump(
                 session.link.send(&ClientMessage::Stop { test: transfer.test })?;
             }
         }
-        if clock::now() > deadline {
+        let looked_at = clock::now();
+        if looked_at > deadline + session.link.allowance() {
             return Err(Cause::Silent(session.patience()));
         }
-        let message = session.next(clock::now() + LISTEN)?;
+        let message = session.next(looked_at + LISTEN)?;
+        // Time in which this host did not run is nobody's delay.
+        let held_up = clock::now() - looked_at - LISTEN;
+        if held_up > HELD_UP {
+            deadline += held_up;
+        }
         for transfer in transfers.iter_mut() {
             let before = transfer.received;
-            transfer.collect_local(on_tick);
+            if transfer.collect_local(on_tick) {
+                session.link.sign_of_life();
+            }
             if let Some(ServerMessage::Error { test: None, message, .. }) = &message {
                 transfer.objection = Some(message.clone());
             }
@@ -179,6 +187,8 @@ fn pump(
     Ok(())
 }
 
+/// A busy host does not let a program wait for a core for so long.
+const HELD_UP: Span = Span::from_millis(1500);
 /// A queue that takes less to drain is no reason to speak of it.
 const WORTH_SAYING: Span = Span::from_secs(1);
 
@@ -285,10 +295,18 @@ impl Transfer {
         self.local.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    fn collect_local(&mut self, on_tick: &mut dyn FnMut(Direction, Tick)) {
+    /// Whether there was a sign of the other end in it: data that came, or were acknowledged.
+    fn collect_local(&mut self, on_tick: &mut dyn FnMut(Direction, Tick)) -> bool {
+        let mut is_alive = false;
         while let Ok(tick) = self.ticks.1.try_recv() {
+            is_alive |= match &tick {
+                Tick::Receiver(tick) => tick.bytes.0 > 0,
+                Tick::Sender(tick) => tick.acked.is_some_and(|acked| acked.0 > 0),
+                Tick::Draining(_) => false,
+            };
             self.keep(tick, on_tick);
         }
+        is_alive
     }
 
     fn keep(&mut self, tick: Tick, on_tick: &mut dyn FnMut(Direction, Tick)) {
@@ -370,15 +388,16 @@ impl Transfer {
         let told = self.ended.outcome;
         if let Some(mut local) = local {
             let own = local.outcome();
-            self.ended.outcome = own.worse(told);
+            self.ended.outcome = own.max(told);
             // It was stopped because something had failed.
             if self.ended.outcome == Outcome::Failed && own == Outcome::Interrupted {
                 local.set_outcome(Outcome::Failed);
             }
             local.keep_in(&mut self.ended, &self.before);
         }
-        self.ended.early = self.why_early(failed);
-        match self.remote {
+        let early = self.why_early(failed);
+        let reported = self.remote.is_some();
+        match self.remote.take() {
             Some(EndReport::TcpSender(end)) => {
                 self.ended.tcp_sender = Some(TcpEnd { streams: self.remote_streams, ..end });
             }
@@ -395,6 +414,8 @@ impl Transfer {
             }
             Some(EndReport::Echo { .. } | EndReport::Trains { .. }) | None => self.piece_together(),
         }
+        self.ended.outcome = outcome_of(&self.ended, reported);
+        self.ended.early = early.filter(|_| self.ended.outcome != Outcome::Complete);
         self.ended
     }
 
@@ -433,10 +454,65 @@ impl Transfer {
                 self.ended.tcp_receiver = Some(TcpEnd { outcome, elapsed, bytes, ..TcpEnd::default() });
             }
             BulkPlan::Udp(_) => {
-                let received = ticks.iter().map(|tick| tick.packets).sum();
-                let end = UdpReceiverEnd { outcome, elapsed, bytes, received, ..UdpReceiverEnd::default() };
-                self.ended.udp_receiver = Some(end);
+                let received: u64 = ticks.iter().map(|tick| tick.packets).sum();
+                let missing: i64 = ticks.iter().map(|tick| tick.lost).sum();
+                // What was sent after the last slice has a fate that nobody can tell.
+                let highest = received.saturating_add_signed(missing.max(0));
+                let observed = Some(highest);
+                self.ended.udp_receiver = Some(UdpReceiverEnd {
+                    outcome,
+                    elapsed,
+                    bytes,
+                    received,
+                    highest,
+                    observed,
+                    ..UdpReceiverEnd::default()
+                });
             }
         }
+    }
+}
+
+/// A stream whose sender broke off has failed, whatever its receiver made of it. One that was sent
+/// to its end and listened for to the end is complete, even if nothing of it arrived: that is loss.
+fn outcome_of(ended: &Ended, reported: bool) -> Outcome {
+    let (Some(sender), Some(receiver)) = (&ended.udp_sender, &ended.udp_receiver) else {
+        return ended.outcome;
+    };
+    match (sender.outcome, ended.outcome) {
+        (Outcome::Failed, _) => Outcome::Failed,
+        (sent, Outcome::Failed) if reported && receiver.observed.is_none() => sent,
+        (_, ended) => ended,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_whose_sender_broke_off_has_failed_at_both_levels() {
+        use Outcome::{Complete, Failed, Interrupted};
+        let rows = [
+            // sender, other end, observed, reported, want
+            (Complete, Complete, None, true, Complete),
+            (Failed, Complete, None, true, Failed),
+            // Nothing arrived of a stream that was sent and listened for: all of it was lost.
+            (Complete, Failed, None, true, Complete),
+            (Complete, Failed, Some(7), true, Failed),
+            (Complete, Failed, None, false, Failed),
+            (Interrupted, Failed, None, true, Interrupted),
+            (Complete, Interrupted, Some(7), true, Interrupted),
+        ];
+        for (n, (sent, other, observed, reported, want)) in rows.into_iter().enumerate() {
+            let ended = Ended {
+                udp_sender: Some(UdpSenderEnd { outcome: sent, ..UdpSenderEnd::default() }),
+                udp_receiver: Some(UdpReceiverEnd { observed, ..UdpReceiverEnd::default() }),
+                outcome: other,
+                ..Ended::default()
+            };
+            assert_eq!(outcome_of(&ended, reported), want, "row {n}");
+        }
+        assert_eq!(outcome_of(&Ended { outcome: Failed, ..Ended::default() }, true), Failed);
     }
 }

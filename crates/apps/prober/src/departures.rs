@@ -187,7 +187,7 @@ mod tests {
             told(9_999, Fate::NotSent),
         ];
         let mut seen = Departures::default();
-        seen.observe_round(&round, &RoundReport { probes });
+        seen.observe_round(&round, &RoundReport::of(probes));
         assert_eq!((seen.late, seen.worst, seen.not_sent), (1, Span::from_micros(400), 1));
         assert_eq!(seen.fastest, None);
     }

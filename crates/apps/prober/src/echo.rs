@@ -1,7 +1,6 @@
 //! An attached UDP flow that answers, and the trains of requests that run over it.
 
 use netaware_host::CpuSnapshot;
-use netaware_io::driver::Waiting;
 use netaware_io::options::SocketOptions;
 use netaware_io::probe_socket::{ProbeSocket, Stamping};
 use netaware_io::stop::StopFlag;
@@ -9,7 +8,8 @@ use netaware_io::{clock, driver};
 use netaware_probe::delay_report::{EchoLog, EchoRound};
 use netaware_probe::{EchoEvent, EchoPlan, EchoTrain, Pacing};
 use netaware_record::CpuUse;
-use netaware_units::Span;
+use netaware_stats::patience::{LEAST, Waiting};
+use netaware_units::{Mono, Span};
 use netaware_wire::control::{MAX_TCP_ECHO_BESIDE, TestPlan};
 use netaware_wire::datagram::ECHO_LEN;
 
@@ -61,19 +61,24 @@ pub(crate) struct EchoOrder {
     pub(crate) length: u32,
     /// Payload of a response.
     pub(crate) response: u32,
+    /// After how long without an answer a request is lost; in an [`EchoRun`] what it was in the end.
     pub(crate) patience: Span,
+    /// How that is meant.
+    pub(crate) waiting: Waiting,
 }
 
 impl EchoOrder {
-    /// Even spacing, a second of patience, equal lengths.
+    /// Even spacing, a patience of at least a second that follows the path, equal lengths.
     pub(crate) fn open_loop(count: Option<u64>, spacing: Span, length: u32) -> Self {
         let pacing = Pacing::Even(spacing);
-        Self { count, time: None, pacing, length, response: length, patience: Span::from_secs(1) }
+        let waiting = Waiting::AtLeast;
+        Self { count, time: None, pacing, length, response: length, patience: LEAST, waiting }
     }
 
-    /// Even spacing for as long as something else lasts.
-    pub(crate) fn until_stopped(spacing: Span, length: u32) -> Self {
-        Self::open_loop(None, spacing, length)
+    /// Even spacing for as long as something else lasts, which may fill a queue of seconds.
+    pub(crate) fn beside_load(spacing: Span, length: u32, round_trip: Span) -> Self {
+        let patience = LONGEST_QUEUE + round_trip * 2;
+        Self { patience, ..Self::open_loop(None, spacing, length) }
     }
 
     /// The spacing as records tell it.
@@ -81,6 +86,9 @@ impl EchoOrder {
         self.pacing.spacing()
     }
 }
+
+/// Answers that wait behind a load are still answers: the longest queue that people meet.
+const LONGEST_QUEUE: Span = Span::from_secs(4);
 
 /// What came of it.
 #[derive(Debug, Clone)]
@@ -101,6 +109,11 @@ pub(crate) struct EchoRun {
 pub(crate) struct EchoFlow {
     pub(crate) socket: ProbeSocket,
     pub(crate) number: u32,
+    test: u32,
+    /// Until when the responder answers.
+    pub(crate) until: Mono,
+    /// The longest that an answer of the set-up took: the first round trip that is known.
+    rtt: Option<Span>,
 }
 
 impl EchoFlow {
@@ -115,19 +128,27 @@ impl EchoFlow {
         let (length, response) = (sizes.request, sizes.udp_response());
         let plan = TestPlan::UdpEcho { length, response, duration, dscp: options.dscp };
         let test = session.open_test(plan)?;
+        let opened_at = clock::now();
         let flow = attach::flow(session, options, test)?;
         session.await_ready(test)?;
         session.start_test(test)?;
         let system = |e: std::io::Error| Cause::System(e.to_string());
         flow.socket.set_nonblocking(false).map_err(system)?;
         let socket = ProbeSocket::new(flow.socket, Stamping::Kernel).map_err(system)?;
-        Ok(Self { socket, number: flow.number })
+        let rtt = session.longest_rtt().max(Some(flow.rtt));
+        // The responder counts from when the flow is attached, which is later than now.
+        Ok(Self { socket, number: flow.number, test, until: opened_at + duration, rtt })
+    }
+
+    /// Ends the echo test at the responder.
+    pub(crate) fn close(self, session: &mut Session) -> Result<(), Cause> {
+        session.stop_test(self.test)
     }
 
     /// Sends a train and waits for its answers.
     pub(crate) fn run(&mut self, order: &EchoOrder, stop: &StopFlag) -> Result<EchoRun, Cause> {
         let start = clock::now() + HEAD_START;
-        let mut train = EchoTrain::new(EchoPlan {
+        let plan = EchoPlan {
             flow: self.number,
             count: order.count,
             pacing: order.pacing,
@@ -135,17 +156,22 @@ impl EchoFlow {
             response: order.response as usize,
             patience: order.patience,
             start,
-        })
-        .map_err(|e| Cause::System(e.to_string()))?;
-        let over = stop.child();
-        let ends_at = order.time.map(|time| start + time);
+        };
+        let train = match order.waiting {
+            Waiting::Exactly => EchoTrain::new(plan),
+            Waiting::AtLeast => EchoTrain::following(plan, self.rtt),
+        };
+        let mut train = train.map_err(|e| Cause::System(e.to_string()))?;
+        if let Some(time) = order.time {
+            train = train.sending_until(start + time);
+        }
         let mut log = EchoLog::default();
         let cpu_before = (CpuSnapshot::take(), clock::now());
         let drops_before = self.socket.drops();
         let is_closed = order.pacing.depth().is_some();
-        let waiting = if is_closed { Waiting::AwakeForSoonAnswers } else { Waiting::Asleep };
+        let waiting = if is_closed { driver::Waiting::AwakeForSoonAnswers } else { driver::Waiting::Asleep };
         let mut last_verdict_at = start;
-        let drive = driver::run(&mut train, &self.socket, waiting, &over, &mut |event| {
+        let drive = driver::run(&mut train, &self.socket, waiting, stop, &mut |event| {
             log.observe(&event);
             let at = match &event {
                 EchoEvent::Answered(exchange) => exchange.rx_application,
@@ -154,13 +180,10 @@ impl EchoFlow {
             if matches!(event, EchoEvent::Answered(_) | EchoEvent::Lost(_)) {
                 last_verdict_at = at;
             }
-            if ends_at.is_some_and(|ends_at| at >= ends_at) {
-                over.raise();
-            }
         })
         .map_err(|e| Cause::System(e.to_string()))?;
         Ok(EchoRun {
-            order: *order,
+            order: EchoOrder { patience: train.patience(), ..*order },
             transport: Transport::Udp,
             round: log.finish(train.counts()).lasting(last_verdict_at.since(start)),
             late_sends: drive.late_sends,

@@ -14,6 +14,7 @@ use netaware_units::{BitRate, Mono, Span};
 
 use crate::host::{self, During, Known};
 use crate::lane::{self, Lane};
+use crate::lease;
 use crate::progress::{Progress, Watch};
 use crate::report::path_rates::{self, Estimated};
 use crate::report::{self, Findings};
@@ -244,7 +245,8 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
     let mut lanes = lane::open_all(&request.target, stop);
     lane::note_dead(&lanes, &mut watch);
     let at_once = request.follow.map_or(whole, |follow| follow.interval + request.time);
-    lane::reserve_all(&mut lanes, at_once + SLACK, stop, &mut watch);
+    let around = lease::around(&lanes, ways, 1);
+    lane::reserve_all(&mut lanes, at_once + around + SLACK, stop, &mut watch);
     match request.follow {
         Some(follow) => following::follow(request, follow, &mut lanes, stop, &mut watch),
         None => path_rates(std::slice::from_ref(request), &mut lanes, stop, &mut watch),
@@ -278,6 +280,11 @@ pub(crate) fn path_rates(
                 [index] => Some(lanes[index].version),
                 _ => None,
             };
+            let members = group.iter().map(|index| &lanes[*index]);
+            let needed: Span =
+                members.map(|lane| request.time + lease::exchanges_at_most(lane.round_trip(), 1)).sum();
+            // Others of the group need their share of what comes after, too.
+            lane::keep_reserved(lanes, needed, needed * 2, stop, watch);
             watch.phase(format!("{} {}", metric.name(), direction.name()), alone);
             for (index, done) in interleaved::estimate(lanes, &group, request, direction, &known, stop) {
                 let lane = &mut lanes[index];

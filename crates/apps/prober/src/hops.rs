@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use netaware_host::{CoreDemand, CpuSnapshot};
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::ZonedIp;
 use netaware_path::hops::{CapacityWay, Hops, HopsPlan, Stage};
 use netaware_record::{CpuUse, Direction, HonestRate, Record};
 use netaware_units::{Mono, Span};
@@ -96,7 +97,7 @@ pub fn hops(request: &HopsRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     let (target, options) = (&request.target, request.options());
     let known = host::known();
     Alone { command: "hops", target, options, time: request.time, stop }
-        .run(progress, |turn| over(request, &known.through(turn.socket.local()), turn))
+        .run(progress, |turn| over(request, &known.through(turn.socket.local().map(ZonedIp::ip)), turn))
 }
 
 fn over(request: &HopsRequest, known: &Known, turn: &mut Turn<'_, '_>) {
@@ -125,8 +126,11 @@ fn over(request: &HopsRequest, known: &Known, turn: &mut Turn<'_, '_>) {
     let took = clock::now() - began_at;
     let mut found = method.finding();
     if found.hops.iter().all(|hop| hop.answered == 0) {
-        let reason = format!("no hop towards {} answered within {took}", turn.destination.ip());
-        turn.is_silent(reason, NOBODY);
+        let reason = format!("no hop towards {} answered within {took}", ZonedIp::of(turn.destination));
+        match turn.socket.counts().refused.filter(|_| found.hops.iter().all(|hop| hop.asked == 0)) {
+            Some(errno) => turn.sends_nothing(errno),
+            None => turn.is_silent(reason, NOBODY),
+        }
         return;
     }
     let cpu = CpuUse { denied: demand.denied(), ..CpuSnapshot::take().use_since(&cpu, took) };

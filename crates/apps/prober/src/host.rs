@@ -101,7 +101,9 @@ pub fn host(
         facts,
         through,
     };
-    Ok(record(request, began_at, started_at, outcome, ability, warnings))
+    let mut record = record(request, began_at, started_at, outcome, ability, warnings);
+    record.settle();
+    Ok(record)
 }
 
 fn interfaces(asked: Option<&str>) -> Result<Vec<String>, NoSuchInterface> {

@@ -2,9 +2,11 @@
 
 use std::net::IpAddr;
 
+use netaware_io::clock;
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::ZonedIp;
 use netaware_record::{HostInfo, IpVersion, Outcome, Unreachable, VersionResult};
-use netaware_units::{BitRate, Span};
+use netaware_units::{SendRate, Span};
 
 use crate::echo::{EchoFlow, EchoOrder, EchoRun, EchoSizes};
 use crate::progress::{Progress, Watch};
@@ -48,10 +50,10 @@ impl Lane {
 
     fn alive(session: Session) -> Self {
         let mut lane = Self::empty(session.version);
-        lane.result.address = Some(session.link.peer().ip().to_string());
+        lane.result.address = Some(ZonedIp::of(session.link.peer()).to_string());
         lane.result.reach = Some(session.reach.clone());
         lane.responder = Some(session.responder.clone());
-        lane.local = session.local;
+        lane.local = session.local.map(ZonedIp::ip);
         lane.result.local = session.local.map(|local| local.to_string());
         lane.session = Some(session);
         lane
@@ -62,6 +64,11 @@ impl Lane {
         self.session.as_mut()
     }
 
+    /// The longest test that the responder's owner allows, where there is a limit.
+    pub(crate) fn duration_cap(&self) -> Option<Span> {
+        self.session.as_ref().and_then(|session| session.limits.duration)
+    }
+
     /// Session and echo flow at once, for phases that need both.
     pub(crate) fn parts(&mut self) -> Option<(&mut Session, Option<&mut EchoFlow>)> {
         self.session.as_mut().map(|session| (session, self.echo.as_mut()))
@@ -70,6 +77,25 @@ impl Lane {
     /// Notices a responder that went away while nobody listened to it.
     pub(crate) fn check(&mut self, stage: &'static str) {
         if let Some(Err(cause)) = self.session.as_mut().map(Session::check) {
+            self.fail(stage, cause);
+        }
+        self.note_absence();
+    }
+
+    /// Flags a measurement during which this host was not there.
+    fn note_absence(&mut self) {
+        let away = self.session.as_ref().map_or(Span::ZERO, |session| session.link.away());
+        if away > Span::ZERO {
+            self.warn(&format!(
+                "this host did not run netaware for {away} (it was suspended or stopped, or had no CPU time); what was \
+                 due then was not sent, and what arrived then may have been dropped here"
+            ));
+        }
+    }
+
+    /// Waits for the responder's goodbye, which ends the lane.
+    pub(crate) fn await_goodbye(&mut self, stage: &'static str, patience: Span) {
+        if let Some(Err(cause)) = self.session.as_mut().map(|session| session.check_for(patience)) {
             self.fail(stage, cause);
         }
     }
@@ -91,15 +117,36 @@ impl Lane {
         }
     }
 
-    /// Shortens and slows a transfer to what the responder's owner allows, and says so once.
-    pub(crate) fn obey_limits(&mut self, duration: &mut Span, rate: &mut Option<BitRate>) {
+    /// The round trip of the path without load, zero where it is not known.
+    pub(crate) fn round_trip(&self) -> Span {
+        self.session.as_ref().map(Session::round_trip).unwrap_or_default()
+    }
+
+    /// Makes sure that the echo flow answers for another `needed`: one that the responder ends
+    /// before is opened again, for `rest`.
+    pub(crate) fn keep_echo(&mut self, target: &Target, needed: Span, rest: Span, sizes: EchoSizes) {
+        let ends_too_soon = |flow: &mut EchoFlow| flow.until < clock::now() + needed;
+        let (Some(old), Some(session)) = (self.echo.take_if(ends_too_soon), self.session.as_mut()) else {
+            return;
+        };
+        if let Err(cause) = old.close(session) {
+            return self.fail("end a UDP flow", cause);
+        }
+        attach_echo(std::slice::from_mut(self), target, rest.max(needed), sizes);
+    }
+
+    /// Shortens and slows a transfer to what the responder's owner allows, and says so once. An
+    /// owner who allows a rate of zero gets the slowest that there is, which the responder refuses,
+    /// and never an unlimited one.
+    pub(crate) fn obey_limits(&mut self, duration: &mut Span, rate: &mut Option<SendRate>) {
         let Some(limits) = self.session.as_ref().map(|session| session.limits) else { return };
         let mut told = Vec::new();
         if let Some(longest) = limits.duration.filter(|longest| *longest < *duration) {
             *duration = longest;
             told.push(format!("transfers no longer than {longest}"));
         }
-        if let Some(highest) = limits.rate.filter(|highest| rate.is_none_or(|rate| *highest < rate)) {
+        let highest = limits.rate.map(|highest| SendRate::at_least(highest.0));
+        if let Some(highest) = highest.filter(|highest| rate.is_none_or(|rate| *highest < rate)) {
             *rate = Some(highest);
             told.push(format!("no more than {highest}"));
         }
@@ -123,7 +170,9 @@ impl Lane {
     /// Writes down why a phase failed. The lane dies with its control connection, and lives on when
     /// the responder merely refused a phase.
     pub(crate) fn fail(&mut self, stage: &'static str, cause: Cause) {
-        let Some(session) = &self.session else { return };
+        self.note_absence();
+        let Some(session) = &mut self.session else { return };
+        let cause = session.link.explain(cause);
         let failure = session.failure(stage, cause);
         if session.link.death().is_some() || matches!(failure.cause, Cause::Silent(_)) {
             self.broke = true;
@@ -175,14 +224,9 @@ fn open_one(
     Session::open(target, version, resolved.address(version)?, resolved.took, stop)
 }
 
-/// Gets the right to fill the path, one place for all lanes.
+/// Gets the right to fill the path, one place for all lanes: at first, and again after
+/// [`release_all`].
 pub(crate) fn reserve_all(lanes: &mut [Lane], expected: Span, stop: &StopFlag, watch: &mut Watch<'_>) {
-    reserve_again(lanes, expected, stop, watch);
-    watch.restart();
-}
-
-/// The same for the next part of a measurement that has let others in with [`release_all`].
-pub(crate) fn reserve_again(lanes: &mut [Lane], expected: Span, stop: &StopFlag, watch: &mut Watch<'_>) {
     let mut joined = None;
     for lane in lanes.iter_mut() {
         let Some(session) = lane.session() else { continue };
@@ -193,6 +237,24 @@ pub(crate) fn reserve_again(lanes: &mut [Lane], expected: Span, stop: &StopFlag,
                 lane.session = None;
             }
         }
+    }
+}
+
+/// Makes sure that the responder's place is ours for another `needed`. Where the lease is too short
+/// for that, the place is given back and asked for again, for `rest`: others who wait have their
+/// turn first, and nothing that is still to come is refused.
+pub(crate) fn keep_reserved(
+    lanes: &mut [Lane],
+    needed: Span,
+    rest: Span,
+    stop: &StopFlag,
+    watch: &mut Watch<'_>,
+) {
+    let ends = lanes.iter().filter_map(|lane| lane.session.as_ref()?.reserved_until);
+    let Some(ends_at) = ends.min() else { return };
+    if ends_at < clock::now() + needed {
+        release_all(lanes);
+        reserve_all(lanes, rest.max(needed), stop, watch);
     }
 }
 
@@ -210,6 +272,8 @@ pub(crate) fn release_all(lanes: &mut [Lane]) {
 pub(crate) fn attach_echo(lanes: &mut [Lane], target: &Target, duration: Span, sizes: EchoSizes) {
     for lane in lanes {
         let Some(session) = lane.session.as_mut() else { continue };
+        // An owner's cap is on one test: one that beats it is opened again when it is over.
+        let duration = session.limits.duration.map_or(duration, |cap| cap.min(duration));
         match EchoFlow::open(session, &target.options, duration, sizes) {
             Ok(flow) => lane.echo = Some(flow),
             Err(cause) => lane.fail("attach a UDP flow", cause),

@@ -7,6 +7,7 @@ use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_probe::Pacing;
 use netaware_record::{Arrivals, Reach, Record};
+use netaware_stats::patience::Patience;
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{BitRate, ByteCount, Span};
 
@@ -32,17 +33,26 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     let mut findings: Vec<Findings> =
         lanes.iter().map(|_| Findings { bins: request.bins, ..Findings::default() }).collect();
 
-    if sizes(request).fills_the_path() && request.transports.contains(&Transport::Tcp) {
-        let expected = at_most(request, &lanes);
-        lane::reserve_all(&mut lanes, expected, stop, &mut watch);
+    let turns = i64::try_from(lanes.iter().filter(|lane| lane.is_alive()).count()).unwrap_or(1)
+        * i64::try_from(request.transports.len()).unwrap_or(1);
+    let blocks = blocks(request, turns);
+    let needs = Needs::of(request, &lanes, blocks);
+    let lease = (needs.block * (turns * i64::from(blocks)) + SLACK).min(LONGEST_LEASE);
+    let is_reserved = sizes(request).fills_the_path() && request.transports.contains(&Transport::Tcp);
+    if is_reserved {
+        lane::reserve_all(&mut lanes, lease, stop, &mut watch);
     }
-    let lease = (at_most(request, &lanes) + Span::from_secs(10)).min(LONGEST_LEASE);
+    for lane in &mut lanes {
+        note_shortening(request, lane, &needs, blocks, &mut watch);
+    }
     let mut probes: Vec<Vec<Probe>> =
-        lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease, whole)).collect();
-    let taking_turns = probes.iter().map(Vec::len).sum();
-    let blocks = blocks(request, taking_turns);
+        lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease)).collect();
+    watch.expect(watch.done() + promise(request, &lanes, &probes, &needs, blocks));
     for block in 0..blocks {
         for turn in lane::turns(lanes.len(), block) {
+            if is_reserved && lanes[turn].is_alive() && !stop.is_raised() {
+                lane::keep_reserved(&mut lanes, needs.block, lease, stop, &mut watch);
+            }
             let (lane, found) = (&mut lanes[turn], &mut findings[turn]);
             for probe in lane::turns(probes[turn].len(), block) {
                 if !lane.is_alive() || stop.is_raised() {
@@ -50,7 +60,11 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
                 }
                 let probe = &mut probes[turn][probe];
                 watch.phase(phase(request, probe.transport()), Some(lane.version));
-                let run = probe.run(lane, &plan(request, block, blocks));
+                let order = needs.within(lane, plan(request, block, blocks));
+                if !probe.keep(lane, request, needs.block, lease) {
+                    continue;
+                }
+                let run = probe.run(lane, &order);
                 let beside_udp = probe.transport() == Transport::Tcp && request.transports.len() > 1;
                 if beside_udp { found.idle_tcp.extend(run) } else { found.idle.extend(run) }
             }
@@ -82,10 +96,7 @@ enum Probe {
 }
 
 impl Probe {
-    fn open_all(lane: &mut Lane, request: &LatencyRequest, lease: Span, whole: Span) -> Vec<Self> {
-        // An owner's cap cuts the lease short, as long as what is planned fits.
-        let cap = lane.session().and_then(|session| session.limits.duration);
-        let lease = cap.filter(|cap| *cap >= whole).map_or(lease, |cap| cap.min(lease));
+    fn open_all(lane: &mut Lane, request: &LatencyRequest, lease: Span) -> Vec<Self> {
         request
             .transports
             .iter()
@@ -95,6 +106,9 @@ impl Probe {
 
     fn open(lane: &mut Lane, request: &LatencyRequest, transport: Transport, lease: Span) -> Option<Self> {
         let target: &Target = &request.target;
+        // An owner's cap is on one test: one that blocks outlast is opened again between them.
+        let cap = lane.duration_cap();
+        let lease = cap.map_or(lease, |cap| cap.min(lease));
         match transport {
             Transport::Udp => {
                 lane::attach_echo(std::slice::from_mut(lane), target, lease, sizes(request));
@@ -107,6 +121,29 @@ impl Probe {
                     None
                 }
             },
+        }
+    }
+
+    /// Makes sure that the responder answers for another `needed`; `false` where it does not.
+    fn keep(&mut self, lane: &mut Lane, request: &LatencyRequest, needed: Span, lease: Span) -> bool {
+        let cap = lane.duration_cap();
+        let needed = cap.map_or(needed, |cap| needed.min(cap - lane.round_trip() * 4));
+        match self {
+            Self::Udp => {
+                lane.keep_echo(&request.target, needed, lease, sizes(request));
+                lane.echo.is_some()
+            }
+            Self::Tcp(echo) if echo.until >= clock::now() + needed => true,
+            Self::Tcp(_) => {
+                let Some(Self::Tcp(fresh)) = Self::open(lane, request, Transport::Tcp, lease) else {
+                    return false;
+                };
+                let Self::Tcp(old) = std::mem::replace(self, Self::Tcp(fresh)) else { return true };
+                if let Some(Err(cause)) = lane.session().map(|session| old.close(session)) {
+                    lane.fail("end the echo connection", cause);
+                }
+                lane.is_alive()
+            }
         }
     }
 
@@ -159,19 +196,102 @@ fn expected(request: &LatencyRequest) -> Span {
     lasting(request, each)
 }
 
-/// How long all of it takes at most, for the responder: a closed loop with round trips of four
-/// times what connecting took, and messages at 100 Mbit/s.
-fn at_most(request: &LatencyRequest, lanes: &[Lane]) -> Span {
-    let reaches = lanes.iter().filter_map(|lane| lane.result.reach.as_ref());
-    let connect = reaches.filter_map(Reach::longest_round_trip).max().unwrap_or_default();
+/// The same now that the round trips are known: a closed loop takes one per request, and each block
+/// waits for its last answers.
+fn promise(
+    request: &LatencyRequest,
+    lanes: &[Lane],
+    probes: &[Vec<Probe>],
+    needs: &Needs,
+    blocks: u16,
+) -> Span {
+    let of = |lane: &Lane| {
+        let rtt = lane.round_trip();
+        let each = match request.rhythm {
+            Rhythm::Closed(depth) => rtt / i64::from(depth.max(1)),
+            Rhythm::Open { spacing, .. } => spacing,
+        };
+        let cap = lane
+            .duration_cap()
+            .filter(|cap| needs.block > *cap)
+            .map(|cap| needs.longest(cap) * i64::from(blocks));
+        let sending = lasting(request, each);
+        cap.map_or(sending, |cap| sending.min(cap)) + rtt * i64::from(blocks)
+    };
+    let all = lanes.iter().zip(probes);
+    all.map(|(lane, probes)| of(lane) * i64::try_from(probes.len()).unwrap_or(1)).sum()
+}
+
+/// What a block needs of the responder.
+struct Needs {
+    /// Of one version and transport, with the last answers and the exchanges around it.
+    block: Span,
+    /// What of that is not spent on sending.
+    margin: Span,
+}
+
+impl Needs {
+    fn of(request: &LatencyRequest, lanes: &[Lane], blocks: u16) -> Self {
+        let reaches = lanes.iter().filter_map(|lane| lane.result.reach.as_ref());
+        let connect = reaches.filter_map(Reach::longest_round_trip).max().unwrap_or_default();
+        let patience = Patience::of(request.patience, request.waiting).knowing(Some(connect)).span();
+        let margin = patience + connect * EXCHANGES + AROUND_BLOCK;
+        Self { block: at_most(request, connect) / i64::from(blocks.max(1)) + margin, margin }
+    }
+
+    /// How long a block may send, where the responder's owner lets tests run no longer than `cap`.
+    fn longest(&self, cap: Span) -> Span {
+        (cap - self.margin).max(cap / 2)
+    }
+
+    /// A block that ends in time.
+    fn within(&self, lane: &mut Lane, order: EchoOrder) -> EchoOrder {
+        let Some(cap) = lane.duration_cap() else { return order };
+        if self.block <= cap {
+            return order;
+        }
+        let longest = self.longest(cap);
+        EchoOrder { time: Some(order.time.map_or(longest, |time| time.min(longest))), ..order }
+    }
+}
+
+/// Says before it goes on that the responder's owner has a version measured for less time than was
+/// asked for.
+fn note_shortening(
+    request: &LatencyRequest,
+    lane: &mut Lane,
+    needs: &Needs,
+    blocks: u16,
+    watch: &mut Watch<'_>,
+) {
+    let Some(cap) = lane.duration_cap() else { return };
+    let (asked, longest) = (expected(request), needs.longest(cap) * i64::from(blocks));
+    if needs.block <= cap || asked <= longest {
+        return;
+    }
+    let note = format!(
+        "the responder's owner allows tests no longer than {cap}: requests go on for {longest} instead of {asked}"
+    );
+    watch.tell(Progress::Note(format!("{}: {note}", lane.version.name())));
+    lane.warn(&note);
+}
+
+/// How long one version takes over one transport at most, for the responder: a closed loop with
+/// round trips of four times what connecting took, and messages at 100 Mbit/s.
+fn at_most(request: &LatencyRequest, connect: Span) -> Span {
     let bytes = ByteCount(u64::from(request.request) + u64::from(request.response));
     let each = match request.rhythm {
         Rhythm::Closed(_) => connect * 4 + Span::from_millis(1) + SLOW.time_for(bytes),
         Rhythm::Open { spacing, .. } => spacing,
     };
-    lasting(request, each) * turns_of_each(request)
+    lasting(request, each)
 }
 
+/// Added to what is asked for: opening and ending.
+const SLACK: Span = Span::from_secs(10);
+/// Of a block: its own opening where the one before is over, and its last answer.
+const EXCHANGES: i64 = 6;
+const AROUND_BLOCK: Span = Span::from_millis(250);
 /// What a responder grants at most.
 const LONGEST_LEASE: Span = Span::from_secs(7 * 24 * 3600);
 const SLOW: BitRate = BitRate(100_000_000);
@@ -187,7 +307,7 @@ fn lasting(request: &LatencyRequest, each: Span) -> Span {
 }
 
 /// One alone needs no turns, and few requests are not worth splitting.
-fn blocks(request: &LatencyRequest, taking_turns: usize) -> u16 {
+fn blocks(request: &LatencyRequest, taking_turns: i64) -> u16 {
     let enough = request.count.is_none_or(|count| count >= u64::from(BLOCKS) * 10);
     if taking_turns > 1 && enough { BLOCKS } else { 1 }
 }
@@ -204,6 +324,7 @@ fn plan(request: &LatencyRequest, block: u16, blocks: u16) -> EchoOrder {
         length: request.request,
         response: request.response,
         patience: request.patience,
+        waiting: request.waiting,
     }
 }
 
@@ -231,7 +352,7 @@ fn options_of(request: &LatencyRequest) -> BTreeMap<String, String> {
         ("request", Some(format!("{} B", request.request))),
         ("response", Some(format!("{} B", request.response))),
         ("transport", Some(transport)),
-        ("timeout", Some(request.patience.to_string())),
+        ("timeout", Some(report::waited(request.patience, request.waiting))),
         ("window", request.target.options.window.map(|window| format!("{window} B"))),
         (
             "hist",
@@ -279,9 +400,25 @@ mod tests {
             response: 25_000_000,
             ..LatencyRequest::new(Target::new("::1"))
         };
-        // A gigabit each at 100 Mbit/s, 1 ms on top, over two versions.
-        assert_eq!(at_most(&request, &[]), (Span::from_secs(10) + Span::from_millis(1)) * 20);
+        // A gigabit each at 100 Mbit/s, 1 ms on top.
+        assert_eq!(at_most(&request, Span::ZERO), (Span::from_secs(10) + Span::from_millis(1)) * 10);
         let timed = LatencyRequest { count: None, time: Some(Span::from_secs(3)), ..request };
-        assert_eq!(at_most(&timed, &[]), Span::from_secs(6));
+        assert_eq!(at_most(&timed, Span::ZERO), Span::from_secs(3));
+    }
+
+    #[test]
+    fn a_block_under_an_owners_cap_ends_before_the_responder_ends_it() {
+        let request = LatencyRequest {
+            count: None,
+            time: Some(Span::from_secs(40)),
+            ..LatencyRequest::new(Target::new("::1"))
+        };
+        let needs = Needs::of(&request, &[], 1);
+        let cap = Span::from_secs(30);
+        assert!(needs.block > cap && needs.longest(cap) + needs.margin == cap);
+        assert!(needs.longest(cap) >= Span::from_secs(28), "a second of patience and what is around it");
+        // In eight blocks the same time needs no shortening.
+        assert!(Needs::of(&request, &[], 8).block < cap);
+        assert_eq!(needs.longest(Span::from_millis(100)), Span::from_millis(50), "some, however little");
     }
 }

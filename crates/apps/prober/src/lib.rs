@@ -21,6 +21,7 @@ mod host;
 mod interval;
 mod lane;
 mod latency;
+mod lease;
 mod link;
 mod matrix;
 mod owd;

@@ -1,12 +1,14 @@
 //! The control connection: one TCP connection, a reader thread that also keeps it alive, an inbox.
 //!
-//! A responder that says nothing for [`SILENCE_LIMIT`] is gone. The reader therefore wakes four
-//! times a second to send pings and to look at the silence; that is all the traffic a running test
-//! sees from it.
+//! A responder that says nothing for too long is gone ([`silence`] says how long that is). The
+//! reader therefore wakes four times a second to send pings and to look at the silence; that is all
+//! the traffic a running test sees from it.
+
+mod silence;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,12 +16,13 @@ use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_io::tcp_info::TcpInfo;
 use netaware_units::{Mono, Span};
-use netaware_wire::control::{ClientMessage, PING_EVERY, SILENCE_LIMIT, ServerMessage};
+use netaware_wire::control::{ClientMessage, PING_EVERY, ServerMessage};
 use netaware_wire::frame;
 use netaware_wire::preface::{PREFACE_LEN, Preface, PrefaceError, Role};
 use netaware_wire::stranger;
 
 use crate::stage::{Cause, Failure};
+use silence::Silence;
 
 /// What the reader found.
 type Inbox = Receiver<Result<ServerMessage, Cause>>;
@@ -30,12 +33,38 @@ pub(crate) struct Link {
     writer: Arc<Mutex<TcpStream>>,
     inbox: Inbox,
     closing: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     /// Why the link is dead, once it is; every later call repeats it.
     dead: Option<Cause>,
 }
 
+/// What the reader and the owner of a link say to each other.
+#[derive(Default)]
+struct Shared {
+    /// When data of a transfer last came or were acknowledged; nanoseconds.
+    life_at: AtomicU64,
+    /// What answers to pings take; nanoseconds.
+    round_trip: AtomicI64,
+    /// How long this host did not run the program, in all, and when that last ended; nanoseconds.
+    away: AtomicI64,
+    back_at: AtomicU64,
+}
+
+impl Shared {
+    fn was_away(&self, span: Span, now: Mono) {
+        self.away.fetch_add(span.0, Ordering::AcqRel);
+        self.back_at.store(now.0, Ordering::Release);
+    }
+}
+
+/// What follows the return of a suspended host so closely follows from that.
+const CONSEQUENCE: Span = Span::from_secs(15);
+/// The other end hears nothing for as long, and up to a ping's distance more, before it gives up.
+const NOTICED_THERE: Span = Span::from_secs(2);
+
 const READER_WAKES: Span = Span::from_millis(250);
 const WRITE_PATIENCE: Span = Span::from_secs(2);
+const LONGEST_ALLOWANCE: Span = Span::from_secs(30);
 
 impl Link {
     /// Sends preface and first message on a fresh connection, checks who answers and starts the
@@ -63,11 +92,19 @@ impl Link {
 
         let writer = Arc::new(Mutex::new(stream.try_clone().map_err(system)?));
         let closing = Arc::new(AtomicBool::new(false));
+        let shared = Arc::new(Shared::default());
         let (tell, inbox) = channel();
-        let reader =
-            Reader { stream, writer: Arc::clone(&writer), closing: Arc::clone(&closing), tell, over };
+        let reader = Reader {
+            stream,
+            writer: Arc::clone(&writer),
+            closing: Arc::clone(&closing),
+            shared: Arc::clone(&shared),
+            silence: Silence::new(clock::now(), clock::suspended()),
+            tell,
+            over,
+        };
         std::thread::Builder::new().name("control".into()).spawn(move || reader.run()).map_err(system)?;
-        Ok(Self { peer, writer, inbox, closing, dead: None })
+        Ok(Self { peer, writer, inbox, closing, shared, dead: None })
     }
 
     /// Of the responder.
@@ -83,6 +120,35 @@ impl Link {
     /// Why the link is dead, if it is.
     pub(crate) fn death(&self) -> Option<&Cause> {
         self.dead.as_ref()
+    }
+
+    /// Data of a transfer came, or were acknowledged: the responder is there, even if its messages
+    /// wait behind that data.
+    pub(crate) fn sign_of_life(&self) {
+        self.shared.life_at.store(clock::now().0, Ordering::Release);
+    }
+
+    /// What the answer to a message may take beyond the responder's own time: as its answers to
+    /// pings do now, and once more where one is lost.
+    pub(crate) fn allowance(&self) -> Span {
+        (Span(self.shared.round_trip.load(Ordering::Acquire)) * 2).min(LONGEST_ALLOWANCE)
+    }
+
+    /// How long this host did not run the program (suspended, stopped, without CPU time), in all.
+    pub(crate) fn away(&self) -> Span {
+        Span(self.shared.away.load(Ordering::Acquire))
+    }
+
+    /// The cause behind a cause: a session that broke because this host was not there is not the
+    /// responder's fault.
+    pub(crate) fn explain(&mut self, cause: Cause) -> Cause {
+        let back_at = Mono(self.shared.back_at.load(Ordering::Acquire));
+        let is_silence = matches!(cause, Cause::Silent(_) | Cause::Lost(_));
+        let away = self.away();
+        if !is_silence || away < NOTICED_THERE || clock::now() - back_at > CONSEQUENCE {
+            return cause;
+        }
+        self.bury(Cause::Away(away))
     }
 
     /// Sends a message.
@@ -176,6 +242,8 @@ struct Reader {
     stream: TcpStream,
     writer: Arc<Mutex<TcpStream>>,
     closing: Arc<AtomicBool>,
+    shared: Arc<Shared>,
+    silence: Silence,
     tell: Sender<Result<ServerMessage, Cause>>,
     over: StopFlag,
 }
@@ -197,14 +265,16 @@ impl Reader {
     fn read_all(&mut self) -> Result<(), Cause> {
         let mut pending = Vec::new();
         let mut chunk = vec![0; 16 * 1024];
-        let mut heard_at = clock::now();
-        let mut pinged_at = heard_at;
+        let mut pinged_at = clock::now();
         let mut pings = 0;
         while !self.closing.load(Ordering::Acquire) {
-            match self.stream.read(&mut chunk) {
+            let waits_from = clock::now();
+            let read = self.stream.read(&mut chunk);
+            self.look_for_absence(waits_from);
+            match read {
                 Ok(0) => return Err(Cause::Lost("closed by the responder".into())),
                 Ok(read) => {
-                    heard_at = clock::now();
+                    self.silence.heard(clock::now());
                     pending.extend_from_slice(&chunk[..read]);
                     if !self.deliver(&mut pending)? {
                         return Ok(());
@@ -214,16 +284,27 @@ impl Reader {
                 Err(e) => return Err(Cause::Lost(e.to_string())),
             }
             let now = clock::now();
-            if now - heard_at > SILENCE_LIMIT {
-                return Err(Cause::Lost(format!("nothing heard for {SILENCE_LIMIT}")));
+            self.silence.heard(Mono(self.shared.life_at.load(Ordering::Acquire)));
+            self.shared.round_trip.store(self.silence.round_trip().0, Ordering::Release);
+            if let Some(silence) = self.silence.too_long(now) {
+                return Err(Cause::Lost(format!("nothing heard for {silence}")));
             }
             if now - pinged_at >= PING_EVERY {
                 pinged_at = now;
                 pings += 1;
+                self.silence.asked(pings, now);
                 write(&self.writer, &ClientMessage::Ping { seq: pings })?;
             }
         }
         Ok(())
+    }
+
+    /// A wait that took much longer than it was to is one in which this host did not run.
+    fn look_for_absence(&mut self, from: Mono) {
+        let now = clock::now();
+        if let Some(away) = self.silence.waited(from, now, READER_WAKES, clock::suspended()) {
+            self.shared.was_away(away, now);
+        }
     }
 
     /// Hands on every whole message in `pending`; false when nobody listens any more.
@@ -237,7 +318,8 @@ impl Reader {
             let message = frame::parse::<ServerMessage>(&pending[4..4 + len]);
             pending.drain(..4 + len);
             match message {
-                Ok(ServerMessage::Pong { .. }) | Err(frame::FrameError::UnknownType(_)) => {}
+                Ok(ServerMessage::Pong { seq }) => self.silence.answered(seq, clock::now()),
+                Err(frame::FrameError::UnknownType(_)) => {}
                 Ok(message) => {
                     if self.tell.send(Ok(message)).is_err() {
                         return Ok(false);

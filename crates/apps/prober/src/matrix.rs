@@ -22,6 +22,7 @@ use plan::Step;
 pub use plan::{MatrixRequest, Pair, Pairs};
 
 use crate::lane::{self, Lane};
+use crate::lease;
 use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings};
 use crate::request::Target;
@@ -37,13 +38,22 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
     lane::note_dead(&lanes, &mut watch);
     let expected = expected(request, &steps, &lanes);
     watch.expect(expected);
-    lane::reserve_all(&mut lanes, expected, stop, &mut watch);
+    let slowest = lanes.iter().map(Lane::round_trip).max().unwrap_or_default();
+    let slack = lease::exchanges_at_most(slowest, 1);
+    lane::reserve_all(&mut lanes, expected + slack, stop, &mut watch);
 
     let mut ledgers: Vec<Ledger> = lanes.iter().map(|_| Ledger::new(steps.len())).collect();
+    let longest = steps.iter().map(|step| at_most(*step, request.patience)).max().unwrap_or_default();
+    let mut left = expected;
     for round in 0..request.runs {
         for (at, step) in steps.iter().enumerate() {
             let order = lane::turns(lanes.len(), round.wrapping_add(at as u16));
             for index in order {
+                if lanes[index].is_alive() && !stop.is_raised() {
+                    let needed = longest + lease::exchanges_at_most(lanes[index].round_trip(), 1);
+                    lane::keep_reserved(&mut lanes, needed, left, stop, &mut watch);
+                    left = (expected - watch.done()).max(needed);
+                }
                 let (lane, ledger) = (&mut lanes[index], &mut ledgers[index]);
                 if stop.is_raised() || !lane.is_alive() || ledger.has_given_up(step.protocol) {
                     continue;
@@ -142,9 +152,14 @@ fn expected(request: &MatrixRequest, steps: &[Step], lanes: &[Lane]) -> Span {
     let alive = lanes.iter().filter(|lane| lane.is_alive());
     let round = |lane: &Lane| -> Span {
         let overhead = connect_time(lane) * ROUND_TRIPS + OVERHEAD;
-        steps.iter().map(|step| overhead + SLOW.time_for(step.pair.bytes).min(request.patience)).sum()
+        steps.iter().map(|step| overhead + at_most(*step, request.patience)).sum()
     };
     alive.map(round).sum::<Span>() * i64::from(request.runs)
+}
+
+/// How long one transfer sends.
+fn at_most(step: Step, patience: Span) -> Span {
+    SLOW.time_for(step.pair.bytes).min(patience)
 }
 
 /// What one version has yielded so far.

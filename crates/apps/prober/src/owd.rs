@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::thread;
 
 use netaware_io::options::connect_tcp;
-use netaware_io::stamp::{self, StampOptions, StampRun, StampRunError};
+use netaware_io::stamp::{self, IfSilent, StampOptions, StampRun, StampRunError};
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::{self, ZonedIp};
 use netaware_io::{clock, driver::Drive};
-use netaware_probe::stamp::StampEvent;
 use netaware_probe::stamp::report::StampLog;
 use netaware_record::passive::ClockState;
 use netaware_record::{IpVersion, Record, Unreachable, VersionResult};
+use netaware_stats::patience::Waiting;
 use netaware_units::Span;
 use netaware_wire::proof::Key;
 use netaware_wire::stamp::ErrorEstimate;
@@ -20,6 +21,7 @@ use crate::progress::{Progress, Watch};
 use crate::report;
 use crate::request::Target;
 use crate::resolve::resolve;
+use crate::stage::OWN_HOST;
 
 /// What to find out.
 #[derive(Debug, Clone)]
@@ -34,6 +36,8 @@ pub struct OwdRequest {
     pub length: usize,
     /// A packet without an answer for so long is lost.
     pub patience: Span,
+    /// How that is meant.
+    pub waiting: Waiting,
     /// Packets prove it and must.
     pub key: Option<Key>,
 }
@@ -43,7 +47,7 @@ impl OwdRequest {
     pub fn new(target: Target) -> Self {
         let usual = StampOptions::new();
         let (interval, length, patience) = (usual.interval, usual.length, usual.patience);
-        Self { target, count: 1000, interval, length, patience, key: None }
+        Self { target, count: 1000, interval, length, patience, waiting: usual.waiting, key: None }
     }
 
     fn options(&self) -> BTreeMap<String, String> {
@@ -51,7 +55,7 @@ impl OwdRequest {
             ("count", Some(self.count.to_string())),
             ("interval", Some(self.interval.to_string())),
             ("length", Some(format!("{} B", self.length))),
-            ("timeout", Some(self.patience.to_string())),
+            ("timeout", Some(report::waited(self.patience, self.waiting))),
             ("key", self.key.as_ref().map(|_| "given".to_owned())),
         ];
         given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
@@ -66,12 +70,15 @@ impl OwdRequest {
             count: Some(self.count),
             length: self.length,
             patience: self.patience,
+            waiting: self.waiting,
+            if_silent: IfSilent::End,
             key: self.key.clone(),
             socket: self.target.options.clone(),
         }
     }
 
     fn lasts(&self) -> Span {
+        // The last answers; a path that is slow is known only then.
         self.interval * i64::try_from(self.count).unwrap_or(i64::MAX) + self.patience
     }
 }
@@ -108,10 +115,9 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         match (address, flow) {
             (Err(failure), _) => result.unreachable = Some(failure.unreachable()),
             (Ok(to), Some(Ok(flow))) => {
-                result.address = Some(to.ip().to_string());
-                let local = flow.run.local.map(|local| local.ip());
-                result.local = local.map(|local| local.to_string());
-                locals.extend(local);
+                result.address = Some(ZonedIp::of(to).to_string());
+                result.local = flow.run.local.map(|local| ZonedIp::of(local).to_string());
+                locals.extend(flow.run.local.map(|local| local.ip()));
                 if flow.log.exchanges().is_empty() {
                     result.unreachable = Some(silence(request, to, &flow.run, stop));
                 } else {
@@ -156,23 +162,25 @@ fn over(
     stop: &StopFlag,
 ) -> Result<Flow, StampRunError> {
     let (options, mut log) = (request.flow(local), StampLog::default());
-    let in_vain = stop.child();
-    let run = stamp::run(to, &options, &in_vain, &mut |event| {
-        if matches!(event, StampEvent::Lost(_)) && log.exchanges().is_empty() {
-            in_vain.raise();
-        }
-        log.observe(&event);
-    })?;
+    let run = stamp::run(to, &options, stop, &mut |event| log.observe(&event))?;
     Ok(Flow { log, run, options, local: local.clone() })
 }
 
 fn silence(request: &OwdRequest, to: SocketAddr, run: &StampRun, stop: &StopFlag) -> Unreachable {
     let asked = if request.key.is_some() { "packets that prove the key" } else { "packets" };
+    let at = zone::shown(to);
+    if run.drive.sends == 0
+        && let Some(why) = run.drive.why_not_sent
+    {
+        let reason = format!("nothing could be sent to {at}: {}", report::why_not_sent(why));
+        return Unreachable { stage: "probe".to_owned(), reason, advice: OWN_HOST.to_owned() };
+    }
     let refused = is_refused(&run.drive);
+    let (sent, waited) = (run.drive.sends, run.patience);
     let reason = if refused {
-        format!("{to} refuses STAMP: UDP port {} is closed", to.port())
+        format!("{at} refuses STAMP: UDP port {} is closed", to.port())
     } else {
-        format!("{to} answered none of {} STAMP {asked}", run.drive.sends)
+        format!("{at} answered none of {sent} STAMP {asked} within {waited}")
     };
     let unproven = run.counts.ignored.unproven;
     let advice = if unproven > 0 {
@@ -189,7 +197,8 @@ fn silence(request: &OwdRequest, to: SocketAddr, run: &StampRun, stop: &StopFlag
     } else if request.key.is_some() {
         "check that the reflector has the same key, and that no firewall drops UDP on that port".to_owned()
     } else {
-        "run 'netaware serve --stamp' or another reflector there, name its port with --port; one with a key needs --key-file"
+        "run 'netaware serve --stamp' or another reflector there, name its port with --port; one with a key needs \
+         --key-file, and a slower path a longer -W"
             .to_owned()
     };
     Unreachable { stage: "probe".to_owned(), reason, advice }
@@ -201,7 +210,7 @@ fn is_refused(drive: &Drive) -> bool {
 
 /// Whether somebody accepts connections at the responder's usual port.
 fn has_responder(request: &OwdRequest, to: SocketAddr) -> bool {
-    let at = SocketAddr::new(to.ip(), netaware_wire::DEFAULT_PORT);
+    let at = ZonedIp::of(to).at(netaware_wire::DEFAULT_PORT);
     connect_tcp(at, &request.target.options, LOOK_PATIENCE).is_ok()
 }
 
@@ -225,6 +234,10 @@ fn warnings_of(version: IpVersion, flow: &Flow) -> Vec<String> {
             "{name}: this host's clock was set by {by} meanwhile; delays are by the clock as it was before"
         ));
     }
+    if let Some(why) = flow.run.drive.why_not_sent {
+        let (count, why) = (flow.run.counts.not_sent, report::why_not_sent(why));
+        warnings.push(format!("{name}: {count} packets were not sent by this host: {why}"));
+    }
     warnings.extend(flow.log.restarts_in_words().map(|text| format!("{name}: {text}")));
     if flow.run.counts.lost_somewhere() > 0 {
         warnings.push(format!(
@@ -244,4 +257,4 @@ fn warnings_of(version: IpVersion, flow: &Flow) -> Vec<String> {
 
 /// The same number on all systems that we know.
 const ECONNREFUSED: i32 = 111;
-const LOOK_PATIENCE: Span = Span::from_millis(700);
+const LOOK_PATIENCE: Span = Span::from_millis(2500);

@@ -79,13 +79,18 @@ impl<'a> Watch<'a> {
         self.total = total;
     }
 
-    /// Waiting in a queue is not part of the plan: the clock starts again.
-    pub(crate) fn restart(&mut self) {
-        self.began_at = netaware_io::clock::now();
+    /// Waiting for other measurements is not part of the plan: the clock is put back.
+    pub(crate) fn exclude(&mut self, waited: Span) {
+        self.began_at += waited;
+    }
+
+    /// Since the measurement began, waiting for others not counted.
+    pub(crate) fn done(&self) -> Span {
+        netaware_io::clock::now() - self.began_at
     }
 
     pub(crate) fn phase(&mut self, what: impl Into<String>, version: Option<IpVersion>) {
-        let done = netaware_io::clock::now() - self.began_at;
+        let done = self.done();
         let total = self.total.max(done);
         (self.listener)(Progress::Phase { what: what.into(), version, done, total });
     }

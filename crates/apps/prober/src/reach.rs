@@ -1,14 +1,14 @@
 //! `netaware reach`: what a host answers that runs nothing for us.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
 
 use netaware_host::{CoreDemand, CpuSnapshot};
 use netaware_io::clock;
 use netaware_io::handshake::{AnswerEar, Handshake};
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
-use netaware_path::reach::{Reach, ReachPlan, TcpAnswer, TcpTries};
+use netaware_io::zone::ZonedIp;
+use netaware_path::reach::{MOST_PATIENCE, Reach, ReachFinding, ReachPlan, TcpAnswer, TcpTries};
 use netaware_record::{CpuUse, HonestRate, Record};
 use netaware_units::{ClockSource, Span};
 
@@ -68,20 +68,26 @@ pub(crate) struct TcpPort {
     pub(crate) tries: TcpTries,
     /// Timed by the kernel, of those with a time.
     pub(crate) by_kernel: u32,
+    /// Why the last SYN that never left did not (errno).
+    pub(crate) refused: Option<i32>,
     /// Hears refusals, where that is permitted.
     ear: Option<AnswerEar>,
 }
 
 impl TcpPort {
     /// Opens a connection and drops it, whichever way it is answered.
-    fn once(&mut self, host: IpAddr, options: &SocketOptions, patience: Span) {
+    fn once(&mut self, host: ZonedIp, options: &SocketOptions, patience: Span) {
         let began_at = clock::now();
-        let to = SocketAddr::new(host, self.port);
+        let to = host.at(self.port);
         let (answer, timed) = match Handshake::attempt(to, options, patience, self.ear.as_mut()) {
             Handshake::Accepted(timed) => (TcpAnswer::Accepted(timed.rtt), Some(timed)),
             Handshake::Refused(timed) => (TcpAnswer::Refused(timed.rtt), Some(timed)),
             Handshake::Unreachable => (TcpAnswer::Unreachable, None),
             Handshake::Silent => (TcpAnswer::Silent, None),
+            Handshake::NotSent(why) => {
+                self.refused = why.or(self.refused);
+                (TcpAnswer::NotSent, None)
+            }
         };
         self.by_kernel += u32::from(timed.is_some_and(|timed| timed.clock == ClockSource::Kernel));
         self.tries.take(began_at, answer);
@@ -93,7 +99,7 @@ pub fn reach(request: &ReachRequest, stop: &StopFlag, progress: &mut dyn FnMut(P
     let (target, options) = (&request.target, request.options());
     let known = host::known();
     Alone { command: "reach", target, options, time: request.time, stop }
-        .run(progress, |turn| over(request, &known.through(turn.socket.local()), turn))
+        .run(progress, |turn| over(request, &known.through(turn.socket.local().map(ZonedIp::ip)), turn))
 }
 
 /// What this host was as an instrument.
@@ -104,7 +110,7 @@ pub(crate) struct ReachInstrument {
 }
 
 fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
-    let (version, host) = (turn.result.version, turn.destination.ip());
+    let (version, host) = (turn.result.version, ZonedIp::of(turn.destination));
     turn.watch.phase("ask", Some(version));
     let (cpu, began_at) = (CpuSnapshot::take(), clock::now());
     let (mut departures, mut demand) = (Departures::default(), CoreDemand::default());
@@ -124,7 +130,8 @@ fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
         let (now, end) = (clock::now(), began_at + turn.time);
         if let Some(tcp) = &mut tcp
             && !method.strains()
-            && let Some(patience) = tcp.tries.due(now, end.since(now))
+            && let Some(patience) =
+                tcp.tries.due(now, end.since(now), method.syn_patience(tcp.tries.unanswered()))
         {
             tcp.once(host, &request.target.options, patience);
         }
@@ -133,15 +140,32 @@ fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
     let found = method.finding();
     let icmp = found.echo.answered + found.timestamps.answered;
     let answered = icmp + found.udp.answered + tcp.as_ref().map_or(0, |tcp| tcp.tries.answered());
+    let refused = turn.socket.counts().refused.or(tcp.as_ref().and_then(|tcp| tcp.refused));
     if answered == 0 {
-        turn.is_silent(format!("{host} answered neither echo nor TCP nor UDP within {took}"), NOBODY);
+        let asked = found.echo.asked + found.udp.asked + found.timestamps.asked;
+        let left = asked + tcp.as_ref().map_or(0, |tcp| tcp.tries.asked);
+        match refused.filter(|_| left == 0) {
+            Some(errno) => turn.sends_nothing(errno),
+            None => turn.is_silent(silence(&found, &method, tcp.as_ref(), took, host), NOBODY),
+        }
         return;
     }
     let cpu = CpuUse { denied: demand.denied(), ..CpuSnapshot::take().use_since(&cpu, took) };
     let instrument =
         ReachInstrument { during: During::new(departures, &cpu), host: known.honest("reach", packet) };
-    let asked = report::reach::Asked { packet, udp_port: request.target.port, took };
+    let asked = report::reach::Asked { packet, udp_port: request.target.port, took, refused };
     turn.result.reach_probes = report::reach::results(version, &found, tcp.as_ref(), &asked, &instrument);
+}
+
+/// Nobody answered in time; whether somebody did later.
+fn silence(found: &ReachFinding, method: &Reach, tcp: Option<&TcpPort>, took: Span, host: ZonedIp) -> String {
+    let late = found.echo.late + found.udp.late + found.timestamps.late;
+    if late > 0 {
+        let rtt = method.longest().unwrap_or_default();
+        return format!("{host} answers, but only after {rtt}: give it more time with -t than {took}");
+    }
+    let without = if tcp.is_some() { "neither echo nor TCP nor UDP" } else { "neither echo nor UDP" };
+    format!("{host} answered {without} within {took}")
 }
 
 fn plan(request: &ReachRequest, turn: &Turn<'_, '_>, known: &Known, largest: u32) -> ReachPlan {
@@ -154,10 +178,9 @@ fn plan(request: &ReachRequest, turn: &Turn<'_, '_>, known: &Known, largest: u32
         gap: request.gap,
         echo: turn.echo(),
         timestamps: turn.socket.timestamps(),
-        patience: PATIENCE,
+        patience: MOST_PATIENCE,
         stamp_error: known.calibration.stamp_error,
     }
 }
 
 const NOBODY: &str = "see with 'netaware hops' how far packets get, or name an open port with --tcp-port";
-const PATIENCE: Span = Span::from_millis(1000);

@@ -12,14 +12,17 @@ mod udp;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use netaware_engine::NotSent;
 use netaware_io::clock;
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::ZonedIp;
 use netaware_probe::limit::Across;
 use netaware_record::{
     CpuUse, HistogramShape, HostInfo, IpVersion, Limit, LimitedBy, Outcome, Record, Request, SCHEMA_VERSION,
     VersionResult,
 };
+use netaware_stats::patience::Waiting;
 use netaware_units::{BitRate, Mono, Span, Wall};
 use uuid::{NoContext, Timestamp, Uuid};
 
@@ -28,7 +31,35 @@ use crate::lane::{self, Lane};
 use crate::request::Target;
 use crate::transfer::{TcpRound, UdpRound};
 
-pub(crate) use tcp::received_rate;
+pub(crate) use tcp::{Seen, seen};
+
+/// Why packets did not leave this host.
+pub(crate) fn why_not_sent(why: NotSent) -> String {
+    match why {
+        NotSent::QueueFull => "the queue of its interface was full".to_owned(),
+        NotSent::TooBig(Some(mtu)) => format!("more than the {mtu} that its way there takes"),
+        NotSent::TooBig(None) => "more than its way there takes".to_owned(),
+        NotSent::Overdue => "it came round to them too late".to_owned(),
+        NotSent::Refused(errno) => refusal(errno),
+    }
+}
+
+/// What the system says, and who it was where that is known.
+pub(crate) fn refusal(errno: i32) -> String {
+    let said = std::io::Error::from_raw_os_error(errno);
+    match said.kind() {
+        std::io::ErrorKind::PermissionDenied => format!("{said}: its own firewall drops them"),
+        _ => said.to_string(),
+    }
+}
+
+/// A patience among the options of a record.
+pub(crate) fn waited(patience: Span, waiting: Waiting) -> String {
+    match waiting {
+        Waiting::Exactly => patience.to_string(),
+        Waiting::AtLeast => format!("follows the path, at least {patience}"),
+    }
+}
 
 /// Everything one lane's phases saw, in the order run.
 #[derive(Default)]
@@ -113,7 +144,8 @@ pub(crate) fn finish(
     for lane in &mut lanes {
         lane.check("finish");
     }
-    let told = lane::outcome(&lanes, stop);
+    let cut = if stop.is_raised() { Vec::new() } else { cut_lanes(&mut lanes, findings) };
+    let told = if cut.is_empty() { lane::outcome(&lanes, stop) } else { Outcome::Failed };
     let local: Vec<IpAddr> = lanes.iter().filter_map(|lane| lane.local).collect();
     let responder: Option<HostInfo> = lanes.iter().find_map(|lane| lane.responder.clone());
     let mut warnings: Vec<String> = lanes.iter().flat_map(|lane| lane.warnings.clone()).collect();
@@ -123,14 +155,23 @@ pub(crate) fn finish(
     for (lane, found) in lanes.into_iter().zip(findings) {
         versions.push(version_result(lane, found, ttl));
     }
-    let outcome = outcome_of(told, &versions);
     warnings.extend(warnings_of(&versions, told));
-    if outcome != told {
+    for (result, found) in versions.iter().zip(findings) {
+        let name = result.version.name();
+        warnings.extend(udp::warnings(&found.udp).into_iter().map(|warning| format!("{name}: {warning}")));
+    }
+    if cut.contains(&Cut::Unexplained) {
         let what = "the responder ended a transfer early; the figures stand for the time that was measured";
         warnings.push(what.to_owned());
     }
     let comparison = comparison::compare(&versions, findings);
-    Record { responder, comparison, ..opened.record(outcome, versions, warnings, &local) }
+    let mut record = Record { responder, comparison, ..opened.record(told, versions, warnings, &local) };
+    record.settle();
+    if told == Outcome::Complete && record.outcome == Outcome::Failed && record.is_measured() {
+        let what = "a transfer did not run to its end; the figures stand for what was measured";
+        record.warnings.push(what.to_owned());
+    }
+    record
 }
 
 /// Writes the record of a measurement that needed no session.
@@ -143,18 +184,38 @@ pub(crate) fn finish_alone(
 ) -> Record {
     let outcome = if stop.is_raised() { Outcome::Interrupted } else { Outcome::Complete };
     warnings.extend(warnings_of(&versions, outcome));
-    opened.record(outcome, versions, warnings, local)
+    let mut record = opened.record(outcome, versions, warnings, local);
+    record.settle();
+    record
 }
 
-/// A responder that is stopping ends its transfers and then says goodbye: who has the ends may be
-/// done before the goodbye comes, and yet nothing has run as long as it was to.
-fn outcome_of(told: Outcome, versions: &[VersionResult]) -> Outcome {
-    let transfers = |v: &VersionResult| {
-        v.tcp.iter().map(|r| r.outcome).chain(v.udp.iter().map(|r| r.outcome)).collect::<Vec<_>>()
-    };
-    let was_cut = versions.iter().flat_map(transfers).any(|outcome| outcome == Outcome::Interrupted);
-    if told == Outcome::Complete && was_cut { Outcome::Interrupted } else { told }
+/// A transfer that the other end ended early though nobody here asked for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// The session ended with it, and its lane says why.
+    Explained,
+    /// The session lives.
+    Unexplained,
 }
+
+/// The lanes of which the other end cut a transfer short. A responder that is stopping ends its
+/// transfers and then says goodbye: the goodbye is waited for, so that the reason does not depend
+/// on which of the two is read first.
+fn cut_lanes(lanes: &mut [Lane], findings: &[Findings]) -> Vec<Cut> {
+    let was_cut = |found: &Findings| {
+        let tcp = found.tcp.iter().map(|round| round.ended.outcome);
+        tcp.chain(found.udp.iter().map(|round| round.ended.outcome)).any(|it| it == Outcome::Interrupted)
+    };
+    let cut = lanes.iter_mut().zip(findings).filter(|(lane, found)| lane.is_alive() && was_cut(found));
+    cut.map(|(lane, _)| {
+        lane.await_goodbye("finish", GOODBYE_PATIENCE);
+        if lane.is_alive() { Cut::Unexplained } else { Cut::Explained }
+    })
+    .collect()
+}
+
+/// The responder says goodbye within a second of ending its transfers, and it travels.
+const GOODBYE_PATIENCE: Span = Span::from_millis(1500);
 
 /// What every figure of a lane has to know of its path.
 #[derive(Clone, Copy)]
@@ -166,7 +227,8 @@ struct Path {
 impl Path {
     /// Traffic to an address of this very host never leaves it.
     fn of(lane: &Lane) -> Self {
-        let peer: Option<IpAddr> = lane.result.address.as_deref().and_then(|address| address.parse().ok());
+        let peer: Option<ZonedIp> = lane.result.address.as_deref().and_then(|address| address.parse().ok());
+        let peer = peer.map(ZonedIp::ip);
         let own = peer.is_some_and(|peer| peer.is_loopback() || lane.local == Some(peer));
         Self { version: lane.version, across: if own { Across::Loopback } else { Across::Network } }
     }
@@ -267,7 +329,7 @@ fn most_frequent(verdicts: &[Limit]) -> Limit {
 
 /// The worst end of several.
 fn worst(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
-    outcomes.fold(Outcome::Complete, Outcome::worse)
+    outcomes.max().unwrap_or_default()
 }
 
 /// How busy one end was, the worst of several rounds.

@@ -2,7 +2,8 @@
 
 use netaware_io::options::SocketOptions;
 use netaware_record::{Arrivals, Bottleneck, Direction, HistogramShape, IpVersion};
-use netaware_units::{BitRate, ByteCount, Span};
+use netaware_stats::patience::{LEAST, Waiting};
+use netaware_units::{ByteCount, SendRate, Span};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::{UdpReceive, UdpSend};
 
@@ -34,7 +35,7 @@ impl Target {
             versions: vec![IpVersion::V4, IpVersion::V6],
             key: None,
             options: SocketOptions::default(),
-            connect_patience: Span::from_secs(3),
+            connect_patience: Span::from_secs(5),
             own_responder: false,
         }
     }
@@ -74,8 +75,8 @@ pub struct TestRequest {
     pub streams: u16,
     /// How often each version has its turn; even numbers make the order symmetric (ABBA).
     pub rounds: u16,
-    /// Payload rate of the UDP phase; absent: 80 % of what TCP reached.
-    pub udp_rate: Option<BitRate>,
+    /// Payload rate of the UDP phase; absent: 80 % of what TCP was seen to carry.
+    pub udp_rate: Option<SendRate>,
     /// UDP payload; absent: the largest that fits a path MTU of at most 1500 bytes.
     pub udp_length: Option<u32>,
     /// Run the TCP phases.
@@ -128,7 +129,7 @@ pub struct TcpRequest {
     /// Which way.
     pub directions: Directions,
     /// Payload rate of all streams together.
-    pub rate: Option<BitRate>,
+    pub rate: Option<SendRate>,
     /// TCP_NODELAY.
     pub nodelay: bool,
     /// Length of the reported intervals.
@@ -183,22 +184,18 @@ pub enum Pace {
     #[default]
     Unlimited,
     /// At this payload rate.
-    Rate(BitRate),
+    Rate(SendRate),
     /// At this distance from start to start.
     Spacing(Span),
 }
 
 impl Pace {
     /// The distance in picoseconds, from start to start, of datagrams with `length` bytes of
-    /// payload.
+    /// payload; absent without a pace.
     pub fn gap_ps(self, length: u32) -> Option<u64> {
         match self {
             Self::Unlimited => None,
-            Self::Rate(rate) if rate.0 == 0 => None,
-            Self::Rate(rate) => {
-                let ps = u128::from(length) * 8 * 1_000_000_000_000 / u128::from(rate.0);
-                Some(u64::try_from(ps).unwrap_or(u64::MAX))
-            }
+            Self::Rate(rate) => Some(rate.gap_ps(length)),
             Self::Spacing(gap) => Some(gap.0.max(1).cast_unsigned().saturating_mul(1000)),
         }
     }
@@ -302,6 +299,8 @@ pub struct LatencyRequest {
     pub transports: Vec<Transport>,
     /// After how long without a response a request is lost.
     pub patience: Span,
+    /// How that is meant.
+    pub waiting: Waiting,
     /// Count round trips in bins of equal width as well.
     pub bins: Option<HistogramShape>,
 }
@@ -341,7 +340,8 @@ impl LatencyRequest {
             request: 64,
             response: 64,
             transports: vec![Transport::Udp],
-            patience: Span::from_secs(1),
+            patience: LEAST,
+            waiting: Waiting::AtLeast,
             bins: None,
         }
     }
@@ -366,8 +366,7 @@ mod tests {
 
     #[test]
     fn a_gap_is_exact_to_the_picosecond() {
-        assert_eq!(Pace::Rate(BitRate(1_000_000_000)).gap_ps(1250), Some(10_000_000));
-        assert_eq!(Pace::Rate(BitRate(3)).gap_ps(1), Some(2_666_666_666_666));
+        assert_eq!(Pace::Rate(SendRate::at_least(1_000_000_000)).gap_ps(1250), Some(10_000_000));
         assert_eq!(Pace::Spacing(Span::from_micros(20)).gap_ps(64), Some(20_000_000));
         assert_eq!(Pace::Unlimited.gap_ps(64), None);
     }

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;
 
 use netaware_io::clock;
+use netaware_io::zone;
 use netaware_record::IpVersion;
 use netaware_units::Span;
 
@@ -39,8 +40,13 @@ pub(crate) fn resolve(target: &Target) -> Result<Resolved, Failure> {
         let addresses = loopback.map(|ip| SocketAddr::new(ip, target.port)).to_vec();
         return Ok(Resolved { took: None, addresses, host });
     }
-    if let Some(ip) = literal(&host) {
-        return Ok(Resolved { took: None, addresses: vec![SocketAddr::new(ip, target.port)], host });
+    let unusable = |why: String| Failure::new("resolve", None, Cause::Address(why));
+    let zone = target.options.zone();
+    if let Some(literal) = zone::resolve_literal(&host) {
+        let complete = literal.and_then(|address| address.within(zone).complete());
+        let address = complete.map_err(|e| unusable(e.to_string()))?;
+        one_host(address.ip()).map_err(unusable)?;
+        return Ok(Resolved { took: None, addresses: vec![address.at(target.port)], host });
     }
     let began_at = clock::now();
     let (tell, told) = mpsc::channel();
@@ -58,12 +64,25 @@ pub(crate) fn resolve(target: &Target) -> Result<Resolved, Failure> {
         .recv_timeout(patience.to_std())
         .map_err(|_| failed(format!("no answer for '{host}' within {patience}")))?
         .map_err(|e| failed(format!("'{host}': {e}")))?;
-    Ok(Resolved { took: Some(clock::now() - began_at), addresses, host })
+    let took = Some(clock::now() - began_at);
+    let addresses = zone::complete_all(addresses, zone).map_err(|e| unusable(format!("'{host}': {e}")))?;
+    Ok(Resolved { took, addresses, host })
 }
 
-/// Accepts `::1`, `[::1]` and `fe80::1%eth0` is left to the system's resolver, which knows zones.
-fn literal(host: &str) -> Option<IpAddr> {
-    host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host).parse().ok()
+/// A measurement has one host at its other end, which is measured over the version that its address
+/// says.
+fn one_host(ip: IpAddr) -> Result<(), String> {
+    match ip {
+        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => {
+            let v4 = ip.to_canonical();
+            Err(format!("{ip} is an IPv4 address written as IPv6: give {v4}"))
+        }
+        IpAddr::V4(v4) if v4.is_broadcast() => {
+            Err(format!("{ip} is the broadcast address: give the address of one host"))
+        }
+        _ if ip.is_multicast() => Err(format!("{ip} is a multicast address: give the address of one host")),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -76,6 +95,34 @@ mod tests {
         assert!(resolved.took.is_none());
         assert!(resolved.address(IpVersion::V4).is_ok());
         assert!(matches!(resolved.address(IpVersion::V6).unwrap_err().cause, Cause::NoAddress(_)));
+    }
+
+    #[test]
+    fn an_address_that_is_no_host_says_what_to_type() {
+        let said = |host: &str| resolve(&Target::new(host)).err().unwrap().to_string();
+        assert!(said("fe80::1").starts_with("fe80::1 is a link-local address: add the interface"));
+        assert!(said("fe80::1%no-such-if").starts_with("this host has no interface 'no-such-if'"));
+        assert_eq!(
+            said("::ffff:192.0.2.1"),
+            "::ffff:192.0.2.1 is an IPv4 address written as IPv6: give 192.0.2.1"
+        );
+        for (group, kind) in
+            [("ff05::2", "a multicast"), ("224.0.0.1", "a multicast"), ("255.255.255.255", "the broadcast")]
+        {
+            assert_eq!(said(group), format!("{group} is {kind} address: give the address of one host"));
+        }
+    }
+
+    #[test]
+    fn the_zone_of_an_address_is_not_lost_with_its_name() {
+        let at = |target: &Target| resolve(target).ok().unwrap().address(IpVersion::V6).unwrap();
+        let lo = zone::index("lo");
+        let typed = at(&Target::new("fe80::1%lo"));
+        assert_eq!(zone::ZonedIp::of(typed).zone(), lo);
+        // As named by another flag.
+        let mut target = Target::new("fe80::1");
+        target.options.interface = Some("lo".to_owned());
+        assert_eq!(at(&target), typed);
     }
 
     #[test]

@@ -4,13 +4,15 @@
 //! other. Their throughput reservations are joined: a prober holds one place in the queue.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 
 use netaware_io::clock;
 use netaware_io::options::{self, ConnectError, SocketOptions};
 use netaware_io::stop::StopFlag;
 use netaware_io::tcp_info::TcpInfo;
+use netaware_io::zone::ZonedIp;
 use netaware_record::{HostInfo, IpVersion, Reach};
+use netaware_stats::patience::Patience;
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{ClientMessage, ErrorCode, Limits, ServerMessage, TestPlan};
 use netaware_wire::header::HeaderFields;
@@ -30,9 +32,11 @@ pub(crate) struct Session {
     pub(crate) limits: Limits,
     pub(crate) reach: Reach,
     /// This host's end of the control connection: which interface the measured traffic leaves by.
-    pub(crate) local: Option<IpAddr>,
+    pub(crate) local: Option<ZonedIp>,
     pub(crate) interface: Option<String>,
     next_test: u32,
+    /// Until when throughput tests may run, as far as this end can tell.
+    pub(crate) reserved_until: Option<Mono>,
     put_aside: VecDeque<ServerMessage>,
     /// Raised when the person wants to stop, or when the responder is gone.
     pub(crate) over: StopFlag,
@@ -56,7 +60,7 @@ impl Session {
         let (stream, first_connect) = connect(target, at)?;
         options::prepare_control(&stream);
         let connected_at = clock::now();
-        let local = stream.local_addr().ok().map(|address| address.ip());
+        let local = stream.local_addr().ok().map(ZonedIp::of);
         let over = stop.child();
         let failed = |cause| Failure::new("hello", Some(at), cause);
         let nonce = random_token().map_err(failed)?;
@@ -65,7 +69,7 @@ impl Session {
         let mut link = Link::open(stream, at, &hello, target.connect_patience, over.clone())?;
         let welcome = greet(&mut link, target, nonce).map_err(failed)?;
         let greeting = clock::now() - connected_at;
-        set_header(&mut link, &target.options, version)
+        set_header(&mut link, &target.options, version, target.connect_patience)
             .map_err(|cause| Failure::new("hello", Some(at), cause))?;
         let connects = more_connects(target, at, first_connect)?;
         let round_trip = link.tcp_info().map(|info| info.min_rtt).filter(|rtt| *rtt > Span::ZERO);
@@ -79,11 +83,18 @@ impl Session {
             limits,
             reach,
             local,
-            interface: local.and_then(netaware_host::interface_for),
+            interface: local.and_then(|it| it.interface().or_else(|| netaware_host::interface_for(it.ip()))),
             next_test: 1,
+            reserved_until: None,
             put_aside: VecDeque::new(),
             over,
         })
+    }
+
+    /// The longest round trip that is known, which patience begins with. The greeting goes to the
+    /// responder itself, where a proxy nearby may have accepted the connection.
+    pub(crate) fn longest_rtt(&self) -> Option<Span> {
+        self.reach.longest_round_trip().max(Some(self.reach.greeting))
     }
 
     /// A failure of this session in a stage.
@@ -101,6 +112,7 @@ impl Session {
     ) -> Result<Token, Failure> {
         let reserve = ClientMessage::Reserve { expected, join };
         self.link.send(&reserve).map_err(|cause| self.failure("reserve", cause))?;
+        let mut queued_at = None;
         loop {
             if stop.is_raised() {
                 return Err(self.failure("reserve", Cause::Stopped));
@@ -108,9 +120,16 @@ impl Session {
             let soon = clock::now() + Span::from_millis(100);
             match self.link.next(soon).map_err(|cause| self.failure("reserve", cause))? {
                 Some(ServerMessage::Queued { place, expected_wait }) => {
+                    queued_at.get_or_insert_with(clock::now);
                     watch.tell(Progress::Queued { place, expected_wait });
                 }
-                Some(ServerMessage::Admitted { reservation, .. }) => return Ok(reservation),
+                Some(ServerMessage::Admitted { reservation, lease }) => {
+                    watch.exclude(queued_at.map_or(Span::ZERO, |at| clock::now() - at));
+                    // It was granted half a round trip ago, and what is asked for at its end must
+                    // still arrive.
+                    self.reserved_until = Some(clock::now() + lease - self.round_trip());
+                    return Ok(reservation);
+                }
                 Some(ServerMessage::Error { code, message, .. }) => {
                     return Err(self.failure("reserve", Cause::Refused(code, message)));
                 }
@@ -119,9 +138,20 @@ impl Session {
         }
     }
 
+    /// The round trip of the path without load: what connecting took at best.
+    pub(crate) fn round_trip(&self) -> Span {
+        self.reach.shortest_round_trip().unwrap_or_default()
+    }
+
     /// Gives that right back before the session ends.
     pub(crate) fn release(&mut self) -> Result<(), Cause> {
+        self.reserved_until = None;
         self.link.send(&ClientMessage::Release)
+    }
+
+    /// Ends a test that nobody waits for any longer.
+    pub(crate) fn stop_test(&mut self, test: u32) -> Result<(), Cause> {
+        self.link.send(&ClientMessage::Stop { test })
     }
 
     /// Prepares a test and returns its number once the responder has accepted it.
@@ -154,7 +184,13 @@ impl Session {
 
     /// Whether the responder is still there, as far as is known at this moment.
     pub(crate) fn check(&mut self) -> Result<(), Cause> {
-        while let Some(message) = self.link.next(clock::now())? {
+        self.check_for(Span::ZERO)
+    }
+
+    /// Whether it is still there when so much time has passed.
+    pub(crate) fn check_for(&mut self, patience: Span) -> Result<(), Cause> {
+        let until = clock::now() + patience;
+        while let Some(message) = self.link.next(until)? {
             self.put_aside.push_back(message);
         }
         Ok(())
@@ -164,7 +200,8 @@ impl Session {
     /// as they are now, queues included, and for how long the question has not even arrived. A
     /// responder that is gone is found out by its silence, and not by this.
     pub(crate) fn patience(&self) -> Span {
-        self.link.tcp_info().map_or(ANSWER_PATIENCE, |info| patience_for(&info))
+        let usual = Patience::following(ANSWER_PATIENCE).knowing(self.longest_rtt()).span();
+        self.link.tcp_info().map_or(usual, |info| patience_for(&info).max(usual))
     }
 
     /// Messages of other tests, which may be running already, are put aside in their order.
@@ -207,14 +244,19 @@ const LOOK_UP: Span = Span::from_millis(250);
 
 /// Has the responder send with the header fields that this end sends with; says nothing where none
 /// are asked for.
-fn set_header(link: &mut Link, options: &SocketOptions, version: IpVersion) -> Result<(), Cause> {
+fn set_header(
+    link: &mut Link,
+    options: &SocketOptions,
+    version: IpVersion,
+    patience: Span,
+) -> Result<(), Cause> {
+    let patience = patience.max(ANSWER_PATIENCE);
     let flow_label = options.flow_label.filter(|_| version == IpVersion::V6);
     let header = HeaderFields { dscp: options.dscp, ttl: options.ttl, flow_label };
     if header.is_empty() {
         return Ok(());
     }
     link.send(&ClientMessage::SetHeader { header })?;
-    let patience = link.tcp_info().map_or(ANSWER_PATIENCE, |info| patience_for(&info));
     match link.next(clock::now() + patience)? {
         Some(ServerMessage::HeaderSet) => Ok(()),
         Some(ServerMessage::Error { code, message, .. }) => Err(Cause::Refused(code, message)),
@@ -275,6 +317,7 @@ fn connect_cause(e: &ConnectError, patience: Span) -> Cause {
             TimedOut | WouldBlock => Cause::Silent(patience),
             _ => Cause::System(source.to_string()),
         },
+        ConnectError::NotSent { source, .. } => Cause::NotSent(source.to_string()),
         ConnectError::Option { source, .. } => Cause::System(source.to_string()),
     }
 }

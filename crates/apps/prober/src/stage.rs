@@ -26,8 +26,12 @@ pub(crate) enum Cause {
     NoAddress(String),
     /// The resolver failed.
     Resolve(String),
+    /// The address cannot be measured to, and what to type instead.
+    Address(String),
     /// The system's answer to a call.
     System(String),
+    /// This host let nothing out, and the system's reason.
+    NotSent(String),
     /// Nobody listens.
     ConnectionRefused,
     /// No answer at all.
@@ -42,6 +46,8 @@ pub(crate) enum Cause {
     FalseResponder,
     /// The control connection ended.
     Lost(String),
+    /// The session ended because this host did not run the program for so long.
+    Away(Span),
     /// The responder is stopping.
     Stopping(String),
     /// The responder answers over TCP, but none of our UDP comes back.
@@ -75,6 +81,7 @@ impl Failure {
             Cause::Silent(_) => {
                 "check that the host is up and that no firewall drops TCP and UDP on that port"
             }
+            Cause::NotSent(_) => OWN_HOST,
             Cause::Stranger(_) => "name the port of 'netaware serve' with --port",
             Cause::KeyNeeded => "give the shared key with --key-file or NETAWARE_KEY",
             Cause::Refused(ErrorCode::Key, _) => "check that both sides have the same key",
@@ -83,19 +90,27 @@ impl Failure {
             Cause::Refused(ErrorCode::Cap, _) => "ask for less, or have the responder's owner raise the cap",
             Cause::FalseResponder => "do not trust this responder: somebody may be impersonating it",
             Cause::UdpBlocked => "open the port for UDP as well as TCP",
-            Cause::Lost(_) | Cause::Stopping(_) => "see whether 'netaware serve' still runs there",
-            Cause::Refused(..) | Cause::System(_) | Cause::Protocol(_) | Cause::Stopped => "",
+            Cause::Stopping(_) => "measure again when 'netaware serve' runs there",
+            Cause::Lost(_) => "see whether 'netaware serve' still runs there",
+            Cause::Away(_) => "keep this host awake while it measures",
+            Cause::Address(_)
+            | Cause::Refused(..)
+            | Cause::System(_)
+            | Cause::Protocol(_)
+            | Cause::Stopped => "",
         }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.at.map(|at| at.to_string()).unwrap_or_default();
+        let at = self.at.map(netaware_io::zone::shown).unwrap_or_default();
         match &self.cause {
             Cause::NoAddress(host) => write!(f, "'{host}' has no address of this version"),
             Cause::Resolve(why) => write!(f, "the name lookup failed: {why}"),
+            Cause::Address(why) => f.write_str(why),
             Cause::System(why) => write!(f, "{} {at}: {why}", self.stage),
+            Cause::NotSent(why) => write!(f, "nothing could be sent to {at}: {why}"),
             Cause::ConnectionRefused => write!(f, "nobody listens at {at}: connection refused"),
             Cause::Silent(after) => write!(f, "{} {at}: no answer within {after}", self.stage),
             Cause::Stranger(who) => {
@@ -107,7 +122,20 @@ impl fmt::Display for Failure {
             Cause::Lost(why) => {
                 write!(f, "the connection to {at} ended while trying to {}: {why}", self.stage)
             }
-            Cause::Stopping(why) => write!(f, "the responder at {at} is stopping: {why}"),
+            Cause::Away(away) => {
+                write!(
+                    f,
+                    "this host did not run netaware for {away} (it was suspended or stopped, or had no CPU time), and \
+                     the session with {at} ended meanwhile"
+                )
+            }
+            Cause::Stopping(why) => {
+                // What its owner said beyond the fact, if anything.
+                let why =
+                    why.strip_prefix("the responder is stopping").unwrap_or(why).trim_start_matches(": ");
+                let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+                write!(f, "the responder at {at} was stopped{why}")
+            }
             Cause::UdpBlocked => write!(f, "TCP reaches {at}, but UDP to the same port gets no answer"),
             Cause::Protocol(why) => write!(f, "the responder at {at} broke the protocol: {why}"),
             Cause::Stopped => write!(f, "stopped by the user while trying to {}", self.stage),
@@ -116,3 +144,7 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+/// Where this host itself lets nothing out.
+pub(crate) const OWN_HOST: &str = "check that this host has an address and a route of this version, and that no firewall of this host drops \
+                                   what it sends";

@@ -6,6 +6,7 @@ use netaware_io::stop::StopFlag;
 use netaware_record::Record;
 use netaware_units::Span;
 
+use crate::attach;
 use crate::progress::Progress;
 use crate::request::TcpRequest;
 use crate::transfer::{self, TcpOrder};
@@ -22,6 +23,7 @@ pub fn tcp(request: &TcpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         options: options_of(request),
         time: request.time,
         counted: request.bytes_in_all().is_some(),
+        connects: attach::connects_in_turn(request.streams),
     };
     turns::take(course, stop, progress, &|lane, found, rounds, watch| {
         let orders = orders(request, rounds);

@@ -1,8 +1,8 @@
 //! Request-responses over one TCP connection.
 //!
 //! TCP repairs loss by itself, so there is none to see: a lost segment shows as a round trip longer
-//! by a retransmission time-out. A connection that stays silent for `patience` while an answer is
-//! owed has lost a request to us, and in a closed loop that ends the run. What is still owed is
+//! by a retransmission time-out. A connection that stays silent for a patience that follows the path
+//! ([`netaware_stats::patience`]) while an answer is owed has lost a request to us, and in a closed loop that ends the run. What is still owed is
 //! read off before the next one, so that no answer is taken for another's.
 //!
 //! One request at a time needs one thread, which is quickest. With more of them outstanding, or due
@@ -21,6 +21,7 @@ use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_probe::delay_report::EchoLog;
 use netaware_probe::{EchoCounts, Exchange, Pacing};
+use netaware_stats::patience::Patience;
 use netaware_units::{ClockSource, Mono, Span, Stamp};
 use netaware_wire::control::TestPlan;
 use netaware_wire::preface::Role;
@@ -36,11 +37,16 @@ use message::Messages;
 pub(crate) struct TcpEcho {
     stream: TcpStream,
     sizes: EchoSizes,
+    /// What the set-up of the session took: the first round trip that is known.
+    rtt: Option<Span>,
     /// Requests written on this connection: their numbers go on from run to run.
     asked: u64,
     /// Bytes of answers that a run gave up on and that may still come; `None` when a request was
     /// cut off half-way, after which nobody knows what the next byte means.
     owed: Option<u64>,
+    test: u32,
+    /// Until when the responder answers.
+    pub(crate) until: Mono,
 }
 
 /// A send that is this much behind its plan counts as late.
@@ -56,12 +62,18 @@ impl TcpEcho {
     ) -> Result<Self, Cause> {
         let (length, response) = (sizes.request, sizes.tcp_response());
         let test = session.open_test(TestPlan::TcpEcho { length, response, duration })?;
+        let until = clock::now() + duration;
         let options = SocketOptions { nodelay: true, ..options.clone() };
         let mut streams = attach::streams(session, &options, test, 1, Role::Echo)?;
         session.await_ready(test)?;
         session.start_test(test)?;
         let stream = streams.pop().ok_or_else(|| Cause::Protocol("no connection attached".into()))?;
-        Ok(Self { stream, sizes, asked: 0, owed: Some(0) })
+        Ok(Self { stream, sizes, rtt: session.longest_rtt(), asked: 0, owed: Some(0), test, until })
+    }
+
+    /// Ends the echo test at the responder.
+    pub(crate) fn close(self, session: &mut Session) -> Result<(), Cause> {
+        session.stop_test(self.test)
     }
 
     /// Sends requests as the order says and waits for their answers.
@@ -69,13 +81,15 @@ impl TcpEcho {
         let system = |e: std::io::Error| Cause::System(format!("TCP echo: {e}"));
         order.pacing.check(order.patience).map_err(|e| Cause::System(e.to_string()))?;
         message::set_ticks(&self.stream, order.patience).map_err(system)?;
-        self.read_off(order.patience, stop)?;
+        let patience = Patience::of(order.patience, order.waiting).knowing(self.rtt);
+        self.read_off(patience.span(), stop)?;
         let cpu_before = CpuSnapshot::take();
         let course = Course {
             stream: &self.stream,
             sizes: self.sizes,
             first: self.asked,
             order: *order,
+            patience,
             start: clock::now(),
             stop,
         };
@@ -88,7 +102,7 @@ impl TcpEcho {
         self.asked += ended.counts.asked;
         self.owed = ended.owed;
         Ok(EchoRun {
-            order: *order,
+            order: EchoOrder { patience: ended.patience.span(), ..*order },
             transport: Transport::Tcp,
             round: ended.log.finish(ended.counts).lasting(ended.last_verdict_at.since(start)),
             late_sends: ended.late_sends,
@@ -117,6 +131,8 @@ struct Course<'a> {
     /// Number on the connection of the run's first request.
     first: u64,
     order: EchoOrder,
+    /// At the start of the run.
+    patience: Patience,
     start: Mono,
     stop: &'a StopFlag,
 }
@@ -137,17 +153,20 @@ struct Ended {
     late_sends: u64,
     worst_lateness: Span,
     last_verdict_at: Mono,
+    /// As far as the path is known by now.
+    patience: Patience,
     owed: Option<u64>,
 }
 
 impl Ended {
-    fn new(start: Mono) -> Self {
+    fn new(course: &Course<'_>) -> Self {
         Self {
             log: EchoLog::default(),
             counts: EchoCounts::default(),
             late_sends: 0,
             worst_lateness: Span::ZERO,
-            last_verdict_at: start,
+            last_verdict_at: course.start,
+            patience: course.patience,
             owed: Some(0),
         }
     }
@@ -155,6 +174,7 @@ impl Ended {
     /// The answer to a request has been read to its end.
     fn answered(&mut self, asked: Asked, at: Mono, is_intact: bool) {
         self.last_verdict_at = at;
+        self.patience.observe(at.since(asked.sent_at));
         if is_intact {
             self.counts.received += 1;
             self.log.push(&asked.answered_at(at));

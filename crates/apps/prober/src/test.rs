@@ -1,92 +1,90 @@
 //! The main job: every phase over both IP versions, in turns.
 //!
 //! ```text
-//! connect (both at once) · reserve · path MTU · idle latency in 8 short blocks, IPv4 6 6 4 4 6 6 4
+//! connect (both at once) · reserve · path MTU · plan · idle latency in short blocks, IPv4 6 6 4 4 6 6 4
 //! then rounds of turns, IPv4 6 | 6 4 | …; a turn is, for down and then up:
 //!     TCP with one stream · TCP with several · UDP at 80 % of that          (echoes run beside TCP all the time)
 //! and if asked for, before the rounds: capacity and available bandwidth from trains, both ways
 //! ```
+//!
+//! How many rounds and phases there are and how long they last is planned once the path's round
+//! trip is known ([`planning`]), and again before each direction of each turn.
 
-use std::collections::BTreeMap;
+mod planning;
 
+use std::collections::{BTreeMap, VecDeque};
+
+use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_record::{Direction, IpVersion, Reach, Record};
-use netaware_units::{BitRate, Span};
+use netaware_record::{Direction, IpVersion, Record};
+use netaware_units::{SendRate, Span};
 
 use crate::echo::{EchoOrder, EchoSizes};
 use crate::estimation::{self, AvailableMethod, CapacityMethod, Estimation, EstimationRequest};
 use crate::lane::{self, Lane};
 use crate::path;
 use crate::progress::{Progress, Watch};
-use crate::report::{self, Findings};
+use crate::report::{self, Findings, Seen};
 use crate::request::{Directions, TestRequest};
 use crate::transfer::{self, TcpOrder, UdpOrder};
+use planning::{Ask, Block, Carried, Datagram, Extent, IdleRhythm, PathKnown, Phase, Plan, UdpRate};
 
-/// Blocks of idle latency per version, and requests in each: 200 in all.
-const IDLE_BLOCKS: u16 = 8;
-const IDLE_REQUESTS: u64 = 25;
-const IDLE_SPACING: Span = Span::from_millis(5);
+/// Payload of a request and of its response.
 const IDLE_PAYLOAD: u32 = 64;
 /// Between echoes beside a bulk transfer, at the least, and while nothing is known of the path's
 /// rate.
 const LOADED_SPACING: Span = Span::from_millis(10);
 const CAREFUL_SPACING: Span = Span::from_millis(50);
-/// A slow path gets some echoes all the same.
+/// A slow path gets some echoes all the same: so many, as long as they take a twentieth at most.
 const LONGEST_SPACING: Span = Span::from_millis(100);
+const LONGEST_SLOW_SPACING: Span = Span::from_secs(1);
 /// Of the path's rate, at most, for the echoes: 2 promille. They would be missing from what TCP
 /// reaches.
 const ECHO_SHARE: u64 = 500;
+const SLOW_ECHO_SHARE: u64 = 20;
 const TICK: Span = Span::from_millis(50);
-/// What opening, attaching and ending one transfer costs on a short path; subtracted from the
-/// budget.
-const TRANSFER_OVERHEAD: Span = Span::from_millis(60);
-/// And the round trips of it: open, connect, attach, start, end, and what is left in the path's
-/// queue.
-const TRANSFER_ROUND_TRIPS: i64 = 7;
-/// What connecting and the search for the MTU cost on a short path, and their round trips.
-const SET_UP: Span = Span::from_millis(500);
-const SET_UP_ROUND_TRIPS: i64 = 12;
 /// Of each version and direction.
 const CAPACITY_TIME: Span = Span::from_secs(3);
 const AVAILABLE_TIME: Span = Span::from_secs(5);
-/// The UDP phase runs at this share of what TCP reached.
-const UDP_PERCENT: u64 = 80;
 
 /// Measures both versions and compares them. `stop` ends it early with what there is.
 pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
     let opened = report::Opening::now("test", &request.target, options_of(request));
-    let path_time =
-        path_requests(request).iter().map(|it| it.time * 2).fold(Span::ZERO, |sum, time| sum + time)
-            * i64::try_from(request.target.versions.len()).unwrap_or(1);
+    let path_time = path_time(request);
     let mut watch = Watch::new(request.budget + path_time, progress);
     watch.phase("connect", None);
     let mut lanes = lane::open_all(&request.target, stop);
     lane::note_dead(&lanes, &mut watch);
-    let mut findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
+    let findings = lanes.iter().map(|_| Findings::default()).collect();
 
-    let lease = request.budget + path_time + Span::from_secs(10);
+    // Before the set-up the plan is a guess; it is made once the set-up's time is known.
+    let mut course = Course::new(request, &lanes);
+    let paths = course.alive_paths(&lanes);
+    let guess = planning::plan(course.ask, &paths, request.budget - watch.done());
+    let lease = planning::set_up(&paths) + guess.takes + path_time;
     if request.tcp || request.udp || request.path {
         lane::reserve_all(&mut lanes, lease, stop, &mut watch);
     }
-    lane::attach_echo(&mut lanes, &request.target, lease, EchoSizes::equal(path::LARGEST_PROBE));
-    for (lane, _) in alive(&mut lanes, &mut findings, stop) {
+    lane::attach_echo(&mut lanes, &request.target, lease, largest_echoes());
+    for lane in lanes.iter_mut().filter(|lane| lane.is_alive() && !stop.is_raised()) {
         watch.phase("path MTU", Some(lane.version));
         path::explore(lane);
     }
-    idle_latency(&mut lanes, &mut findings, stop, &mut watch);
+    let mut run = Run { request, stop, lanes, findings, watch };
+    let plan = course.settle(&mut run, path_time);
+    course.idle_latency(&mut run, plan);
     if request.path {
-        estimation::path_rates(&path_requests(request), &mut lanes, stop, &mut watch);
+        let began = run.watch.done();
+        estimation::path_rates(&path_requests(request), &mut run.lanes, stop, &mut run.watch);
+        // It has its time beyond the budget.
+        course.ends += run.watch.done() - began - path_time;
     }
-    let living = lanes.iter().filter(|lane| lane.is_alive()).count();
-    let schedules: Vec<Schedule> =
-        lanes.iter().map(|lane| Schedule::new(request, living, round_trip(lane))).collect();
-    for round in 0..request.rounds {
-        for turn in lane::turns(lanes.len(), round) {
-            take_turn(request, &schedules[turn], &mut lanes[turn], &mut findings[turn], stop, &mut watch);
-        }
-    }
-    watch.phase("done", None);
-    report::finish(opened, lanes, &findings, stop)
+    course.rounds(&mut run, plan);
+    run.watch.phase("done", None);
+    let Run { lanes, findings, .. } = run;
+    let mut record = report::finish(opened, lanes, &findings, stop);
+    record.warnings.splice(0..0, course.notes);
+    record
 }
 
 /// What `path` asks for: bulks and the curve, which are content within seconds.
@@ -105,102 +103,323 @@ fn path_requests(request: &TestRequest) -> Vec<EstimationRequest> {
     ]
 }
 
-fn alive<'a>(
-    lanes: &'a mut [Lane],
-    findings: &'a mut [Findings],
-    stop: &'a StopFlag,
-) -> impl Iterator<Item = (&'a mut Lane, &'a mut Findings)> {
-    lanes.iter_mut().zip(findings).filter(|(lane, _)| lane.is_alive() && !stop.is_raised())
+/// What they take beyond the budget, at most.
+fn path_time(request: &TestRequest) -> Span {
+    let each: Span = path_requests(request).iter().map(|it| it.time * 2).sum();
+    each * i64::try_from(request.target.versions.len()).unwrap_or(1)
 }
 
-fn idle_latency(lanes: &mut [Lane], findings: &mut [Findings], stop: &StopFlag, watch: &mut Watch<'_>) {
-    for block in 0..IDLE_BLOCKS {
-        for turn in lane::turns(lanes.len(), block) {
-            let (lane, found) = (&mut lanes[turn], &mut findings[turn]);
-            if stop.is_raised() || !lane.is_alive() {
-                continue;
+/// What every phase works on.
+struct Run<'a, 'w> {
+    request: &'a TestRequest,
+    stop: &'a StopFlag,
+    lanes: Vec<Lane>,
+    findings: Vec<Findings>,
+    watch: Watch<'w>,
+}
+
+impl Run<'_, '_> {
+    fn goes_on(&self, lane: usize) -> bool {
+        !self.stop.is_raised() && self.lanes[lane].is_alive()
+    }
+
+    /// Tells the person who waits, and the record.
+    fn note(&mut self, notes: &mut Vec<String>, note: String) {
+        self.watch.tell(Progress::Note(note.clone()));
+        notes.push(note);
+    }
+}
+
+/// What is known of each path, and how long the rest may take.
+struct Course {
+    ask: Ask,
+    /// Of each lane: reverse, forward.
+    known: Vec<[PathKnown; 2]>,
+    rhythms: Vec<IdleRhythm>,
+    /// Since the measurement began, when it is to be over.
+    ends: Span,
+    promised: Span,
+    extent: Extent,
+    notes: Vec<String>,
+}
+
+/// One direction of one version's turn.
+#[derive(Clone, Copy)]
+struct Leg {
+    round: u16,
+    lane: usize,
+    direction: Direction,
+}
+
+/// An echo flow of a test carries requests and the search for the MTU.
+fn largest_echoes() -> EchoSizes {
+    EchoSizes::equal(path::LARGEST_PROBE)
+}
+
+/// Where a direction is in [`Course::known`].
+fn way(direction: Direction) -> usize {
+    usize::from(direction == Direction::Forward)
+}
+
+impl Course {
+    fn new(request: &TestRequest, lanes: &[Lane]) -> Self {
+        Self {
+            ask: Ask { rounds: request.rounds, streams: request.streams, tcp: request.tcp, udp: request.udp },
+            known: lanes.iter().map(|lane| [PathKnown::new(lane.round_trip()); 2]).collect(),
+            rhythms: lanes.iter().map(|_| IdleRhythm::new()).collect(),
+            ends: request.budget,
+            promised: request.budget,
+            extent: Extent::Whole,
+            notes: Vec::new(),
+        }
+    }
+
+    fn alive_paths(&self, lanes: &[Lane]) -> Vec<PathKnown> {
+        let alive = lanes.iter().zip(&self.known).filter(|(lane, _)| lane.is_alive());
+        alive.map(|(_, known)| known[0]).collect()
+    }
+
+    /// Plans the rest, and says what it leaves out or by how much it is longer than asked for.
+    fn settle(&mut self, run: &mut Run<'_, '_>, path_time: Span) -> Plan {
+        let (done, budget) = (run.watch.done(), run.request.budget);
+        let paths = self.alive_paths(&run.lanes);
+        let plan = planning::plan(self.ask, &paths, budget - done);
+        let takes = done + plan.takes;
+        (self.ends, self.promised, self.extent) = (takes + path_time, takes, plan.extent);
+        run.watch.expect(self.ends);
+        if !paths.is_empty()
+            && let Some(note) = self.announcement(&plan, done, budget, &paths)
+        {
+            run.note(&mut self.notes, note);
+        }
+        plan
+    }
+
+    /// What a person has to know before the test goes on.
+    fn announcement(&self, plan: &Plan, done: Span, budget: Span, paths: &[PathKnown]) -> Option<String> {
+        let takes = done + plan.takes;
+        let rounds = (plan.rounds < self.ask.rounds)
+            .then(|| format!("rounds: {} instead of {}", plan.rounds, self.ask.rounds));
+        let phases = plan.extent.left_out(self.ask).map(|what| format!("left out: {what}"));
+        let longer = (takes > budget + budget / 20)
+            .then(|| format!("it takes about {} instead of {budget}", seconds(takes)));
+        let what: Vec<String> = [rounds, phases, longer].into_iter().flatten().collect();
+        if what.is_empty() {
+            return None;
+        }
+        let slowest = paths.iter().map(|known| known.round_trip).max().unwrap_or_default();
+        let enough = done + plan.whole;
+        Some(format!(
+            "{budget} is too short for the whole test on a path with a round trip of {slowest}; {}; -t {} would be \
+             enough for all of it",
+            what.join("; "),
+            seconds(enough + enough / 10)
+        ))
+    }
+
+    fn idle_latency(&mut self, run: &mut Run<'_, '_>, plan: Plan) {
+        for block in 0..plan.blocks {
+            for turn in lane::turns(run.lanes.len(), block) {
+                if !run.goes_on(turn) {
+                    continue;
+                }
+                let lane = &mut run.lanes[turn];
+                run.watch.phase("idle latency", Some(lane.version));
+                let next = self.rhythms[turn].next(plan.blocks - block, plan.blocks);
+                let Block { count, spacing } = next;
+                let round_trip = lane.round_trip();
+                let order = EchoOrder {
+                    patience: idle_patience(round_trip),
+                    ..EchoOrder::open_loop(Some(count), spacing, IDLE_PAYLOAD)
+                };
+                let Some(echoes) = lane.echo(&order) else { continue };
+                self.rhythms[turn].observe(next, &echoes.round.rtts_ns());
+                run.findings[turn].idle.push(echoes);
             }
-            watch.phase("idle latency", Some(lane.version));
-            let order = EchoOrder {
-                patience: idle_patience(round_trip(lane)),
-                ..EchoOrder::open_loop(Some(IDLE_REQUESTS), IDLE_SPACING, IDLE_PAYLOAD)
-            };
-            found.idle.extend(lane.echo(&order));
+        }
+    }
+
+    /// All turns, in order. What proves too slow on the way is left out, and that is said.
+    fn rounds(&mut self, run: &mut Run<'_, '_>, plan: Plan) {
+        let mut agenda: VecDeque<Leg> = (0..plan.rounds)
+            .flat_map(|round| lane::turns(run.lanes.len(), round).into_iter().map(move |lane| (round, lane)))
+            .flat_map(|(round, lane)| {
+                [Direction::Reverse, Direction::Forward].map(|direction| Leg { round, lane, direction })
+            })
+            .collect();
+        while !agenda.is_empty() {
+            agenda.retain(|leg| run.goes_on(leg.lane));
+            self.cut(run, &mut agenda);
+            let Some(leg) = agenda.front().copied() else { return };
+            self.leg(run, leg, &self.ahead(&agenda));
+            agenda.pop_front();
+        }
+    }
+
+    fn ahead(&self, agenda: &VecDeque<Leg>) -> Vec<PathKnown> {
+        agenda.iter().map(|leg| self.known[leg.lane][way(leg.direction)]).collect()
+    }
+
+    /// Leaves out later rounds, and then phases, where the rest no longer fits.
+    fn cut(&mut self, run: &mut Run<'_, '_>, agenda: &mut VecDeque<Leg>) {
+        let left = self.ends - run.watch.done();
+        let fits = |it: &Self, agenda: &VecDeque<Leg>| {
+            planning::still_fits(it.ask, it.extent, &it.ahead(agenda), left, it.promised)
+        };
+        let Some(round) = agenda.front().map(|leg| leg.round) else { return };
+        let alive = (0..run.lanes.len()).filter(|lane| run.goes_on(*lane)).count();
+        let is_new = round > 0 && agenda.iter().filter(|leg| leg.round == round).count() == alive * 2;
+        let before = agenda.len();
+        if !fits(self, agenda) {
+            agenda.retain(|leg| leg.round == round);
+        }
+        if is_new && !fits(self, agenda) {
+            agenda.clear();
+        }
+        if agenda.len() < before {
+            let run_through = if agenda.is_empty() { round } else { round + 1 };
+            let note = format!("round {} was left out: the path is slower than planned", run_through + 1);
+            run.note(&mut self.notes, note);
+        }
+        while !fits(self, agenda) && self.extent > Extent::SeveralStreams {
+            self.extent = self.extent.less();
+            if let Some(what) = self.extent.left_out(self.ask) {
+                let note = format!("left out from here on: {what}; the path is slower than planned");
+                run.note(&mut self.notes, note);
+            }
+        }
+    }
+
+    /// One direction of one version's turn.
+    fn leg(&mut self, run: &mut Run<'_, '_>, leg: Leg, ahead: &[PathKnown]) {
+        let left = self.ends - run.watch.done();
+        let known = self.known[leg.lane][way(leg.direction)];
+        let plan = planning::durations(self.ask, self.extent, &known, ahead, left);
+        let needed = self.extent.direction_cost(self.ask, &known)
+            + plan.iter().map(|(_, duration)| *duration).sum::<Span>()
+            + LEASE_MARGIN;
+        if !plan.is_empty() {
+            lane::keep_reserved(&mut run.lanes, needed, left + LEASE_MARGIN, run.stop, &mut run.watch);
+        }
+        let sizes = largest_echoes();
+        run.lanes[leg.lane].keep_echo(&run.request.target, needed, left + LEASE_MARGIN, sizes);
+        for (phase, duration) in plan {
+            if !run.goes_on(leg.lane) {
+                return;
+            }
+            match phase {
+                Phase::OneStream => self.tcp(run, leg, 1, duration),
+                Phase::SeveralStreams => self.tcp(run, leg, run.request.streams, duration),
+                Phase::Udp => self.udp(run, leg, duration),
+            }
+        }
+    }
+
+    fn tcp(&mut self, run: &mut Run<'_, '_>, leg: Leg, streams: u16, duration: Span) {
+        let Run { request, stop, lanes, findings, watch } = run;
+        let lane = &mut lanes[leg.lane];
+        let Leg { direction, .. } = leg;
+        let what = format!("TCP {}, {}", direction.name(), count(streams));
+        watch.phase(what, Some(lane.version));
+        let order = TcpOrder {
+            streams,
+            duration,
+            congestion: request.congestion.clone(),
+            ..TcpOrder::new(direction, TICK)
+        };
+        let known = self.known[leg.lane][way(direction)];
+        let spacing = spacing_beside(known.rate, lane.version);
+        let load = EchoOrder::beside_load(spacing, IDLE_PAYLOAD, known.round_trip);
+        let began_at = clock::now();
+        let rounds = transfer::tcp(lane, &request.target, &[order], Some(&load), stop, watch);
+        let took = clock::now() - began_at;
+        if let Some(round) = rounds.first() {
+            self.learn(leg, report::seen(round, known.round_trip), took - duration);
+        }
+        findings[leg.lane].tcp.extend(rounds);
+    }
+
+    /// Takes note of what a transfer showed, which took `over` longer than its duration. What is
+    /// known of one direction is a first guess of the other.
+    fn learn(&mut self, leg: Leg, seen: Seen, over: Span) {
+        let ways = &mut self.known[leg.lane];
+        let (this, other) = (way(leg.direction), 1 - way(leg.direction));
+        ways[this].drain = Some(planning::drain(&ways[this], over));
+        if let Some(rate) = seen.rate.or(seen.mean) {
+            (ways[this].rate, ways[this].is_lower_bound) = (Some(rate), seen.is_lower_bound);
+        }
+        let PathKnown { rate, is_lower_bound, drain, .. } = ways[this];
+        if ways[other].rate.is_none() {
+            (ways[other].rate, ways[other].is_lower_bound) = (rate, is_lower_bound);
+        }
+        ways[other].drain = ways[other].drain.or(drain);
+    }
+
+    fn udp(&mut self, run: &mut Run<'_, '_>, leg: Leg, duration: Span) {
+        let Run { request, stop, lanes, findings, watch } = run;
+        let (lane, found) = (&mut lanes[leg.lane], &mut findings[leg.lane]);
+        if lane.echo.is_none() {
+            return;
+        }
+        let direction = leg.direction;
+        let what = format!("UDP {}", direction.name());
+        let carried = self.carried(request, found, leg);
+        let headers = lane.version.header_len() + 8;
+        let largest = request.udp_length.unwrap_or_else(|| path::udp_payload(lane));
+        let rate = planning::udp_rate(&carried, Datagram { payload: largest, headers });
+        let rate = match rate {
+            UdpRate::At(rate) => rate,
+            UdpRate::LeftOut(why) => return lane.warn(&format!("{what} was left out: {why}")),
+        };
+        watch.phase(what, Some(lane.version));
+        let rate = if carried.typed.is_some() { rate } else { paceable(lane, rate, largest) };
+        let order = UdpOrder::paced(direction, duration, largest, rate, TICK);
+        found.udp.extend(transfer::udp(lane, &request.target, &[order], stop, watch));
+    }
+
+    /// What is known of a direction when its UDP stream is due: of TCP the latest, in this round or
+    /// an earlier one.
+    fn carried(&self, request: &TestRequest, found: &Findings, leg: Leg) -> Carried {
+        let round_trip = self.known[leg.lane][0].round_trip;
+        let of_direction = |round: &&transfer::TcpRound| round.order.direction == leg.direction;
+        let seen: Vec<Seen> =
+            found.tcp.iter().filter(of_direction).map(|round| report::seen(round, round_trip)).collect();
+        Carried {
+            typed: request.udp_rate,
+            had_tcp: request.tcp,
+            tcp: seen.iter().rev().find_map(|seen| seen.rate),
+            tcp_mean: seen.iter().rev().find_map(|seen| seen.mean),
+            echoes: self.rhythms[leg.lane].carried(IDLE_PAYLOAD),
         }
     }
 }
 
 /// After which an answer on an idle path counts as lost. Each block in which one is lost waits that
-/// long: with a second, a path that loses 1 % would cost a third of the budget.
+/// long: with a second, a path that loses 1 % would cost a third of the budget. A long path has its
+/// round trip and as much again.
 fn idle_patience(round_trip: Span) -> Span {
-    (round_trip * 10).clamp(Span::from_millis(250), Span::from_secs(1))
-}
-
-/// One version's turn in a round.
-fn take_turn(
-    request: &TestRequest,
-    schedule: &Schedule,
-    lane: &mut Lane,
-    found: &mut Findings,
-    stop: &StopFlag,
-    watch: &mut Watch<'_>,
-) {
-    for direction in [Direction::Reverse, Direction::Forward] {
-        let mut earlier = found.tcp.iter().rev().filter(|round| round.order.direction == direction);
-        let mut reached = earlier.find_map(report::received_rate);
-        if request.tcp {
-            for (streams, duration) in [(1, schedule.single), (request.streams, schedule.parallel)] {
-                if stop.is_raised() || !lane.is_alive() || streams == 0 {
-                    return;
-                }
-                let what = format!("TCP {}, {}", direction.name(), count(streams));
-                watch.phase(what, Some(lane.version));
-                let order = TcpOrder {
-                    streams,
-                    duration,
-                    congestion: request.congestion.clone(),
-                    ..TcpOrder::new(direction, TICK)
-                };
-                let load = EchoOrder::until_stopped(spacing_beside(reached, lane.version), IDLE_PAYLOAD);
-                let round = transfer::tcp(lane, &request.target, &[order], Some(&load), stop, watch);
-                reached = round.first().and_then(report::received_rate).or(reached);
-                found.tcp.extend(round);
-            }
-        }
-        if request.udp && !stop.is_raised() && lane.is_alive() && lane.echo.is_some() {
-            watch.phase(format!("UDP {}", direction.name()), Some(lane.version));
-            let rate = request.udp_rate.or(reached.map(|rate| rate.percent(UDP_PERCENT)));
-            let order = udp_order(request, lane, direction, schedule.udp, rate);
-            found.udp.extend(transfer::udp(lane, &request.target, &[order], stop, watch));
-        }
-    }
+    (round_trip * 10).clamp(Span::from_millis(250), Span::from_secs(1)).max(round_trip * 2)
 }
 
 /// Between the echoes beside a transfer that will reach about `rate`.
-fn spacing_beside(rate: Option<BitRate>, version: IpVersion) -> Span {
-    let Some(rate) = rate.filter(|rate| rate.0 > 0) else { return CAREFUL_SPACING };
+fn spacing_beside(rate: Option<SendRate>, version: IpVersion) -> Span {
+    let Some(rate) = rate else { return CAREFUL_SPACING };
     let bits = u64::from(IDLE_PAYLOAD + 8 + version.header_len()) * 8;
-    let spacing = Span((bits * ECHO_SHARE * 1_000_000_000 / rate.0).min(i64::MAX as u64).cast_signed());
-    spacing.clamp(LOADED_SPACING, LONGEST_SPACING)
+    let spacing = |share: u64| {
+        let nanos = u128::from(bits) * u128::from(share) * 1_000_000_000 / u128::from(rate.bit_rate().0);
+        Span(i64::try_from(nanos).unwrap_or(i64::MAX))
+    };
+    let longest = spacing(SLOW_ECHO_SHARE).clamp(LONGEST_SPACING, LONGEST_SLOW_SPACING);
+    spacing(ECHO_SHARE).clamp(LOADED_SPACING, longest)
 }
 
 fn count(streams: u16) -> String {
     if streams == 1 { "1 stream".into() } else { format!("{streams} streams") }
 }
 
-/// Without a TCP figure to go by, UDP runs at the rate of iperf3's default, which hurts nobody.
-const CAREFUL_RATE: BitRate = BitRate(1_000_000);
-
-fn udp_order(
-    request: &TestRequest,
-    lane: &mut Lane,
-    direction: Direction,
-    duration: Span,
-    rate: Option<BitRate>,
-) -> UdpOrder {
-    let length = request.udp_length.unwrap_or_else(|| path::udp_payload(lane));
-    let rate = rate.map(|rate| if request.udp_rate.is_some() { rate } else { paceable(lane, rate, length) });
-    UdpOrder::paced(direction, duration, length, rate.unwrap_or(CAREFUL_RATE), TICK)
+/// Whole seconds, rounded up, as a person types them.
+fn seconds(time: Span) -> String {
+    format!("{}s", (time.0 + 999_999_999) / 1_000_000_000)
 }
 
 /// Beyond this many datagrams per second one core can no longer keep an even pace on the hosts we
@@ -209,57 +428,21 @@ const MOST_PACED: u64 = 200_000;
 
 /// A rate that is derived from TCP's is cut to what can be paced, with a warning; one that a person
 /// asked for is not.
-fn paceable(lane: &mut Lane, rate: BitRate, length: u32) -> BitRate {
-    let highest = BitRate(MOST_PACED * u64::from(length) * 8);
+fn paceable(lane: &mut Lane, rate: SendRate, length: u32) -> SendRate {
+    let highest = SendRate::at_least(MOST_PACED * u64::from(length) * 8);
     if rate <= highest {
         return rate;
     }
     lane.warn(&format!(
-        "UDP ran at {highest} and not at {UDP_PERCENT} % of TCP's rate: hosts cannot pace more than {MOST_PACED} \
-         datagrams per second one by one"
+        "UDP ran at {highest} and not at {} % of TCP's rate: hosts cannot pace more than {MOST_PACED} \
+         datagrams per second one by one",
+        planning::UDP_PERCENT
     ));
     highest
 }
 
-/// What a handshake took.
-fn round_trip(lane: &Lane) -> Span {
-    lane.result.reach.as_ref().and_then(Reach::shortest_round_trip).unwrap_or_default()
-}
-
-/// How long each transfer of a turn lasts.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Schedule {
-    single: Span,
-    parallel: Span,
-    udp: Span,
-}
-
-impl Schedule {
-    /// Shares what the latency phase leaves of the budget among all transfers: UDP's gaps and
-    /// losses settle sooner than TCP's rate, and one stream sooner than several. On a long path the
-    /// exchanges around transfers take their part.
-    fn new(request: &TestRequest, lanes: usize, round_trip: Span) -> Self {
-        let lanes = i64::try_from(lanes.max(1)).unwrap_or(1);
-        let set_up = SET_UP + round_trip * (SET_UP_ROUND_TRIPS + i64::from(IDLE_BLOCKS) * lanes);
-        let overhead = TRANSFER_OVERHEAD + round_trip * TRANSFER_ROUND_TRIPS;
-        let idle = IDLE_SPACING * (i64::from(IDLE_BLOCKS) * IDLE_REQUESTS.cast_signed() * lanes);
-        let transfers = 2 * i64::from(request.tcp) + i64::from(request.udp);
-        let turns = i64::from(request.rounds.max(1)) * lanes * 2;
-        let each = (request.budget - set_up - idle) / turns - overhead * transfers;
-        let parts = [(request.tcp, SINGLE), (request.tcp, PARALLEL), (request.udp, UDP)];
-        let whole: i64 = parts.iter().filter(|(used, _)| *used).map(|(_, part)| part).sum();
-        let share = |part: i64| (each * part / whole.max(1)).max(SHORTEST);
-        Self { single: share(SINGLE), parallel: share(PARALLEL), udp: share(UDP) }
-    }
-}
-
-/// Shares of a turn. Several streams disturb each other longest before their sum is steady.
-const SINGLE: i64 = 25;
-const PARALLEL: i64 = 55;
-const UDP: i64 = 20;
-
-/// Shorter transfers say nothing, whatever the budget.
-const SHORTEST: Span = Span::from_millis(200);
+/// Asked for beyond what a leg needs, so that an end that comes late is not refused.
+const LEASE_MARGIN: Span = Span::from_secs(2);
 
 fn options_of(request: &TestRequest) -> BTreeMap<String, String> {
     let mut options = BTreeMap::from([
@@ -281,48 +464,32 @@ fn options_of(request: &TestRequest) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::request::Target;
+    use netaware_units::BitRate;
 
-    #[test]
-    fn a_schedule_fits_its_budget() {
-        let request = TestRequest::new(Target::new("::1"));
-        let schedule = Schedule::new(&request, 2, Span::ZERO);
-        let turn = schedule.single + schedule.parallel + schedule.udp + TRANSFER_OVERHEAD * 3;
-        let whole = turn * 8 + SET_UP + Span::from_secs(2);
-        assert!(whole <= request.budget && whole > request.budget - Span::from_millis(10), "{whole}");
-    }
+    use super::*;
 
     #[test]
     fn echoes_take_two_promille_of_a_path_at_most_or_ten_a_second() {
-        let spacing = |mbit: u64| spacing_beside(Some(BitRate(mbit * 1_000_000)), IpVersion::V6);
+        let spacing = |kbit: u64| spacing_beside(SendRate::new(BitRate(kbit * 1000)), IpVersion::V6);
         // 112 bytes of IPv6 packet: 896 bits.
-        assert_eq!(spacing(10), Span::from_micros(44_800));
-        assert_eq!((spacing(1), spacing(1000)), (LONGEST_SPACING, LOADED_SPACING));
+        assert_eq!(spacing(10_000), Span::from_micros(44_800));
+        assert_eq!((spacing(1000), spacing(1_000_000)), (LONGEST_SPACING, LOADED_SPACING));
         assert_eq!(spacing_beside(None, IpVersion::V4), CAREFUL_SPACING);
     }
 
     #[test]
-    fn an_idle_path_is_given_ten_round_trips() {
+    fn on_a_slow_path_echoes_take_a_twentieth_at_most() {
+        let spacing = |kbit: u64| spacing_beside(SendRate::new(BitRate(kbit * 1000)), IpVersion::V6);
+        assert_eq!(spacing(64), Span::from_millis(280));
+        assert_eq!(spacing(1), LONGEST_SLOW_SPACING);
+    }
+
+    #[test]
+    fn an_idle_path_is_given_ten_round_trips_and_a_long_one_two() {
         let millis = Span::from_millis;
-        assert_eq!([0, 40, 600].map(|rtt| idle_patience(millis(rtt))), [250, 400, 1000].map(millis));
-    }
-
-    #[test]
-    fn on_a_long_path_transfers_are_shorter() {
-        let request = TestRequest { budget: Span::from_secs(60), ..TestRequest::new(Target::new("::1")) };
-        let near = Schedule::new(&request, 2, Span::ZERO);
-        let far = Schedule::new(&request, 2, Span::from_millis(20));
-        // Three transfers per turn, each 140 ms shorter for its round trips, and an eighth of what
-        // setting up takes.
-        let less = (near.single + near.parallel + near.udp) - (far.single + far.parallel + far.udp);
-        let expected = Span::from_millis(20) * (7 * 3) + Span::from_millis(20) * (12 + 16) / 8;
-        assert!((less - expected).abs() < Span::from_micros(1), "{less}");
-    }
-
-    #[test]
-    fn a_tiny_budget_still_gives_each_transfer_some_time() {
-        let request = TestRequest { budget: Span::from_secs(1), ..TestRequest::new(Target::new("::1")) };
-        assert_eq!(Schedule::new(&request, 2, Span::ZERO).udp, SHORTEST);
+        assert_eq!(
+            [0, 40, 300, 600, 1200].map(|rtt| idle_patience(millis(rtt))),
+            [250, 400, 1000, 1200, 2400].map(millis)
+        );
     }
 }

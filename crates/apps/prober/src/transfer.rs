@@ -3,7 +3,7 @@
 use netaware_io::stop::StopFlag;
 use netaware_probe::held_back;
 use netaware_record::{Bottleneck, Direction, ReceiverTick};
-use netaware_units::{BitRate, ByteCount, Span};
+use netaware_units::{BitRate, ByteCount, SendRate, Span};
 use netaware_wire::control::{MAX_BLOCK_SPACING, TcpPlan, UdpPlan, UdpReceive, UdpSend};
 
 use crate::bulk::{self, BulkPlan, Ended, Job};
@@ -11,7 +11,7 @@ use crate::echo::{EchoOrder, EchoRun};
 use crate::interval::IntervalMeter;
 use crate::lane::Lane;
 use crate::progress::Watch;
-use crate::request::{Pace, Target};
+use crate::request::Target;
 
 /// What to ask of TCP.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub(crate) struct TcpOrder {
     pub(crate) block_spacing: Option<Span>,
     pub(crate) streams: u16,
     pub(crate) length: Option<u32>,
-    pub(crate) rate: Option<BitRate>,
+    pub(crate) rate: Option<SendRate>,
     /// Socket buffers asked for, for the record; the target's options set them.
     pub(crate) window: Option<u32>,
     pub(crate) nodelay: bool,
@@ -75,7 +75,8 @@ impl TcpOrder {
     /// What the sender is held to by what was asked for.
     pub(crate) fn requested_rate(&self) -> Option<BitRate> {
         let block = ByteCount(self.block_length().into());
-        self.rate.or_else(|| self.block_spacing.map(|spacing| BitRate::mean(block, spacing)))
+        let rate = self.rate.map(SendRate::bit_rate);
+        rate.or_else(|| self.block_spacing.map(|spacing| BitRate::mean(block, spacing)))
     }
 
     fn plan(&self, target: &Target) -> TcpPlan {
@@ -84,7 +85,7 @@ impl TcpOrder {
             bytes: self.bytes,
             length: self.block_length(),
             tick: self.tick,
-            rate: self.rate,
+            rate: self.rate.map(SendRate::bit_rate),
             window: target.options.window,
             mss: target.options.mss,
             nodelay: self.nodelay,
@@ -105,7 +106,7 @@ pub(crate) struct UdpOrder {
     pub(crate) plan: UdpPlan,
     /// Rates on the wire are those of tagged frames.
     pub(crate) vlan: bool,
-    pub(crate) planned: Option<BitRate>,
+    pub(crate) planned: Option<SendRate>,
     pub(crate) affinity: Vec<usize>,
     pub(crate) tell_every: Option<Span>,
 }
@@ -116,7 +117,7 @@ impl UdpOrder {
         direction: Direction,
         duration: Span,
         length: u32,
-        rate: BitRate,
+        rate: SendRate,
         tick: Span,
     ) -> Self {
         Self {
@@ -125,7 +126,7 @@ impl UdpOrder {
                 duration,
                 packets: None,
                 length,
-                gap_ps: Pace::Rate(rate).gap_ps(length),
+                gap_ps: Some(rate.gap_ps(length)),
                 send: UdpSend::Single,
                 receive: UdpReceive::Single,
                 tick,
@@ -206,14 +207,17 @@ pub(crate) fn tcp(
 /// get a longer one.
 fn obey_limits(lane: &mut Lane, plan: &mut TcpPlan) {
     let Some(spacing) = plan.block_spacing else {
-        return lane.obey_limits(&mut plan.duration, &mut plan.rate);
+        let mut rate = plan.rate.and_then(SendRate::new);
+        lane.obey_limits(&mut plan.duration, &mut rate);
+        plan.rate = rate.map(SendRate::bit_rate);
+        return;
     };
     let block = ByteCount(plan.length.into());
-    let asked = Some(BitRate::mean(block, spacing));
+    let asked = Some(SendRate::at_least(BitRate::mean(block, spacing).0));
     let mut rate = asked;
     lane.obey_limits(&mut plan.duration, &mut rate);
     if let Some(allowed) = rate.filter(|_| rate != asked) {
-        plan.block_spacing = Some(allowed.time_for(block).min(MAX_BLOCK_SPACING));
+        plan.block_spacing = Some(allowed.bit_rate().time_for(block).min(MAX_BLOCK_SPACING));
     }
 }
 
@@ -232,7 +236,7 @@ pub(crate) fn udp(
             let mut rate = order.planned;
             lane.obey_limits(&mut plan.duration, &mut rate);
             if rate != order.planned {
-                plan.gap_ps = rate.and_then(|rate| Pace::Rate(rate).gap_ps(plan.length));
+                plan.gap_ps = rate.map(|rate| rate.gap_ps(plan.length));
                 plan.send = UdpSend::Single;
             }
             Job { plan: BulkPlan::Udp(plan), affinity: order.affinity.clone() }

@@ -7,6 +7,7 @@ use netaware_record::Record;
 use netaware_units::Span;
 
 use crate::lane::{self, Lane};
+use crate::lease;
 use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings};
 use crate::request::Target;
@@ -20,6 +21,8 @@ pub(crate) struct Course<'a> {
     pub(crate) time: Span,
     /// Ends after a number of bytes or packets, which is not split into turns.
     pub(crate) counted: bool,
+    /// Connections or knocks of a transfer that are made one after the other.
+    pub(crate) connects: i64,
 }
 
 /// Turns of each version when both are measured: two, in ABBA order.
@@ -42,15 +45,20 @@ pub(crate) fn take(
     let mut lanes = lane::open_all(course.target, stop);
     lane::note_dead(&lanes, &mut watch);
     let mut findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
-    lane::reserve_all(&mut lanes, course.time * versions + SLACK, stop, &mut watch);
-
     let alive = lanes.iter().filter(|lane| lane.is_alive()).count();
     let rounds = if alive > 1 && !course.counted { ROUNDS } else { 1 };
+    let around = lease::around(&lanes, i64::from(rounds), course.connects);
+    lane::reserve_all(&mut lanes, course.time * versions + around + SLACK, stop, &mut watch);
+    let mut turns_left = i64::from(rounds) * i64::try_from(alive).unwrap_or(1);
     for round in 0..rounds {
         for index in lane::turns(lanes.len(), round) {
             if stop.is_raised() || !lanes[index].is_alive() {
                 continue;
             }
+            let each = course.time / i64::from(rounds)
+                + lease::exchanges_at_most(lanes[index].round_trip(), course.connects);
+            lane::keep_reserved(&mut lanes, each, each * turns_left, stop, &mut watch);
+            turns_left -= 1;
             watch.phase(course.command.to_uppercase(), Some(lanes[index].version));
             turn(&mut lanes[index], &mut findings[index], rounds, &mut watch);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use netaware_io::stop::StopFlag;
 use netaware_record::Record;
-use netaware_units::Span;
+use netaware_units::{SendRate, Span};
 use netaware_wire::control::{UdpPlan, UdpSend};
 
 use crate::progress::Progress;
@@ -23,6 +23,7 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         time: request.time,
         // What is told of each arrival belongs to one stream, so that is not cut into turns.
         counted: request.packets.is_some() || request.histogram.is_some() || request.log || request.burst > 1,
+        connects: 1,
     };
     turns::take(course, stop, progress, &|lane, found, rounds, watch| {
         let orders = orders(request, rounds);
@@ -76,7 +77,7 @@ fn orders(request: &UdpRequest, rounds: u16) -> Vec<UdpOrder> {
         affinity: request.affinity.clone(),
         tell_every: Some(request.interval),
     };
-    let planned = |order: UdpOrder| UdpOrder { planned: order.plan.rate(), ..order };
+    let planned = |order: UdpOrder| UdpOrder { planned: order.plan.rate().and_then(SendRate::new), ..order };
     request.directions.each().iter().map(order).map(planned).collect()
 }
 

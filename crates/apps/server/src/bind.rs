@@ -1,9 +1,10 @@
 //! The sockets of a responder: one port, TCP and UDP, on every address.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 
 use netaware_io::options::{self, ConnectError, Reuse, SocketOptions};
+use netaware_io::zone::ZonedIp;
 
 use crate::Config;
 
@@ -77,7 +78,7 @@ fn open_all(config: &Config) -> Result<Doors, ConnectError> {
     let mut doors = Doors { open: Vec::new(), absent: Vec::new() };
     let mut port = config.port;
     for ip in wanted {
-        match open_one(SocketAddr::new(ip, port)) {
+        match open_one(ip.at(port)) {
             Ok(door) => {
                 port = door.address.port();
                 doors.open.push(door);
@@ -97,7 +98,7 @@ fn open_all(config: &Config) -> Result<Doors, ConnectError> {
     }
 }
 
-pub(crate) fn wanted(config: &Config) -> Vec<IpAddr> {
+pub(crate) fn wanted(config: &Config) -> Vec<ZonedIp> {
     if config.bind.is_empty() {
         return vec![Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
     }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use netaware_io::zone::ZonedIp;
 use netaware_tls::Identity;
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
@@ -17,7 +18,7 @@ pub struct Config {
     /// TCP and UDP port; 0 lets the system choose one that is free for both on all addresses.
     pub port: u16,
     /// Addresses to listen on; empty means all, over both IP versions.
-    pub bind: Vec<IpAddr>,
+    pub bind: Vec<ZonedIp>,
     /// Shared key; without the proof of knowing it nobody gets more than a challenge.
     pub key: Option<Key>,
     /// Reservations for throughput tests that run at the same time; the others wait.

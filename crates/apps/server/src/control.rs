@@ -172,7 +172,7 @@ impl Control<'_> {
             Event::ChannelOpen { test } => self.attach_channel(now, test),
             Event::ChannelLost { test, why } => self.session.channel_lost(test, &why),
             Event::ReceiverTick { test, tick } => self.session.receiver_tick(now, test, tick),
-            Event::SenderTick { test, tick } => self.session.sender_tick(test, tick),
+            Event::SenderTick { test, tick } => self.session.sender_tick(now, test, tick),
             Event::VolleyTimes { test, volley, times, last, unstamped } => {
                 self.session.volley_times(test, volley, times, last, unstamped);
             }

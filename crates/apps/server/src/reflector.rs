@@ -15,6 +15,7 @@ use netaware_io::clock;
 use netaware_io::options::header;
 use netaware_io::probe_socket::{Arrival, ProbeSocket};
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::ZonedIp;
 use netaware_units::{ClockSource, Span};
 use netaware_wire::datagram::{EchoStamps, as_remote};
 use netaware_wire::echo;
@@ -113,12 +114,10 @@ impl Reflector {
         let ip = match self.local.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-            ip => ip,
+            _ => ZonedIp::of(self.local),
         };
-        let mut to = self.local;
-        to.set_ip(ip);
-        if let Ok(socket) = UdpSocket::bind(SocketAddr::new(ip, 0)) {
-            let _ = socket.send_to(b"", to);
+        if let Ok(socket) = UdpSocket::bind(ip.at(0)) {
+            let _ = socket.send_to(b"", ip.at(self.local.port()));
         }
     }
 

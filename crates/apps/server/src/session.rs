@@ -135,6 +135,10 @@ pub(crate) struct Session<'a> {
     tests: BTreeMap<u32, Test>,
     actions: VecDeque<Action>,
     strikes: u32,
+    /// When the latest ping came, or the session opened.
+    pinged_at: Mono,
+    /// The longest time between two pings so far, and before the first.
+    longest_gap: Span,
     summary: Summary,
 }
 
@@ -152,6 +156,8 @@ impl<'a> Session<'a> {
             tests: BTreeMap::new(),
             actions: VecDeque::new(),
             strikes: 0,
+            pinged_at: now,
+            longest_gap: Span::ZERO,
             summary: Summary::default(),
         }
     }
@@ -180,7 +186,7 @@ impl<'a> Session<'a> {
             State::Hello { until } | State::Proof { until, .. } | State::Leaving { until, .. } => {
                 Some(*until)
             }
-            State::Open { heard_at } => Some(*heard_at + SILENCE_LIMIT),
+            State::Open { heard_at } => Some(*heard_at + self.patience()),
             State::Enrolling { .. } | State::Closed => None,
         };
         let tests = self.tests.values().filter_map(Test::deadline);
@@ -193,7 +199,7 @@ impl<'a> Session<'a> {
             State::Hello { until } | State::Proof { until, .. } if *until <= now => {
                 self.turn_away(now, ErrorCode::Timeout, "nothing was said in time");
             }
-            State::Open { heard_at } if *heard_at + SILENCE_LIMIT <= now => {
+            State::Open { heard_at } if *heard_at + self.patience() <= now => {
                 self.say_error(ErrorCode::Timeout, "not a byte for too long", None);
                 self.depart(now, Ending::Silence, None);
             }
@@ -210,6 +216,18 @@ impl<'a> Session<'a> {
         if let State::Open { heard_at } = &mut self.state {
             *heard_at = now;
         }
+    }
+
+    fn note_ping(&mut self, now: Mono) {
+        self.longest_gap = self.longest_gap.max(now - self.pinged_at);
+        self.pinged_at = now;
+    }
+
+    /// How long the prober may say nothing. Its pings leave once a second; where they come at
+    /// longer distances, the path delays or loses them, and a slow path is not taken for a dead
+    /// one. The first gap, between the welcome and what follows it, has the round trip in it.
+    fn patience(&self) -> Span {
+        (self.longest_gap * GAPS).clamp(SILENCE_LIMIT, LONGEST_PATIENCE)
     }
 
     /// A message, or why it is none.
@@ -262,6 +280,7 @@ impl<'a> Session<'a> {
         match outcome {
             Ok(host) => {
                 self.state = State::Open { heard_at: now };
+                self.pinged_at = now;
                 self.say(ServerMessage::Welcome {
                     version: PROTOCOL_VERSION,
                     software: self.rules.software.clone(),
@@ -366,8 +385,13 @@ impl<'a> Session<'a> {
 const HELLO_PATIENCE: Span = Span::from_secs(6);
 /// The same, and a round trip for the challenge.
 const PROOF_PATIENCE: Span = Span::from_secs(8);
+/// A ping that is lost comes again after the sender's time-out, which is longer than any gap of
+/// those that are not.
+const GAPS: i64 = 3;
+/// Whoever comes back after a longer silence opens a session again.
+const LONGEST_PATIENCE: Span = Span::from_secs(15);
 /// For running tests to end once they are told to. With the silence limit of 4 s this keeps the
-/// promise that a vanished client is forgotten within 5 s.
+/// promise that a vanished client is forgotten within 5 s, on a path whose pings come in time.
 pub(crate) const WIND_DOWN: Span = Span::from_millis(900);
 /// Damaged or unknown messages of one session that are answered; then it is closed.
 const MAX_STRIKES: u32 = 32;

@@ -35,7 +35,7 @@ impl StampReflectors {
         };
         let (mut sockets, mut absent) = (Vec::new(), None);
         for ip in bind::wanted(config) {
-            match ReflectorSocket::bind(SocketAddr::new(ip, port), settings.clone()) {
+            match ReflectorSocket::bind(ip.at(port), settings.clone()) {
                 Ok(socket) => {
                     port = socket.local().port();
                     sockets.push(socket);

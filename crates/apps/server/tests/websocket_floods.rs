@@ -3,7 +3,7 @@
 //!
 //! An executable of its own, because memory is counted per process.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use netaware_io::clock;
@@ -26,7 +26,7 @@ const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 #[test]
 fn floods_of_connections_messages_and_pings_and_readers_that_never_read_harm_nobody_else() {
-    let bind = vec![IpAddr::from(FLOODER)];
+    let bind = vec![FLOODER.into()];
     let server = Server::bind(Config { port: 0, bind, ..Config::default() }).unwrap();
     let (to, stopper) = (server.addresses()[0], server.stopper());
     let thread = std::thread::spawn(move || server.run());

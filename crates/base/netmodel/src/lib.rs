@@ -77,6 +77,17 @@ pub struct Packet {
     pub dont_fragment: bool,
 }
 
+/// What filters tell packets apart by; of little use to the rest of the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kind {
+    /// What follows the IP header.
+    pub protocol: scenario::Protocol,
+    /// Of source and destination; 0 where there is none.
+    pub ports: [u16; 2],
+    /// It says that its transport understands ECN.
+    pub ecn: bool,
+}
+
 /// What became of an offered packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "fate", rename_all = "snake_case")]
@@ -176,11 +187,17 @@ pub enum DropCause {
     BlackHole,
     /// A router answered, but its answer was lost on the way back.
     AnswerLost,
+    /// The link was down for a time.
+    Outage,
+    /// A filter does not let such packets pass.
+    Filter,
+    /// A filter ended their TCP connection.
+    Reset,
 }
 
 impl DropCause {
     /// All of them, in the order of [`truth::Counts::dropped`].
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Queue,
         Self::CoDel,
         Self::Loss,
@@ -189,5 +206,8 @@ impl DropCause {
         Self::HopLimit,
         Self::BlackHole,
         Self::AnswerLost,
+        Self::Outage,
+        Self::Filter,
+        Self::Reset,
     ];
 }

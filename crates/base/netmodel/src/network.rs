@@ -8,6 +8,8 @@
 mod bucket;
 mod codel;
 pub(crate) mod draw;
+mod fair;
+mod filter;
 mod outlet;
 pub(crate) mod pace;
 mod probes;
@@ -21,7 +23,7 @@ use netaware_units::Mono;
 
 use crate::scenario::{Hop, Pattern, Scenario};
 use crate::source::{Outcome, Source};
-use crate::{Fate, HostClock, Packet, Side, Truth};
+use crate::{Fate, HostClock, Kind, Packet, Side, Truth};
 
 use outlet::{Fates, Lane, Outlet, Router, hand_over};
 use pace::ps;
@@ -111,11 +113,18 @@ impl Network {
         self.truth.forget();
     }
 
-    /// A host sends a packet. `at` must not be before the time of an earlier call.
+    /// A host sends a packet, which filters take for UDP without ports. `at` must not be before the
+    /// time of an earlier call.
     pub fn offer(&mut self, at: Mono, from: Side, packet: Packet) {
+        self.offer_kind(at, from, packet, Kind::default());
+    }
+
+    /// As [`Network::offer`], with what filters look at.
+    pub fn offer_kind(&mut self, at: Mono, from: Side, packet: Packet, kind: Kind) {
         let at = picoseconds(at);
         let probe = Probe {
             packet,
+            kind,
             from,
             offered_at: at,
             duplicate: false,

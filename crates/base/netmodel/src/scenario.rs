@@ -7,6 +7,7 @@ mod cross;
 mod error;
 mod host;
 mod link;
+mod middlebox;
 mod number;
 mod predict;
 mod table;
@@ -30,6 +31,8 @@ pub struct Scenario {
     pub hops: Vec<Hop>,
     /// Traffic besides what is offered.
     pub cross: Vec<Cross>,
+    /// A translator of addresses next to host B. Only the lab has one: the model has no addresses.
+    pub nat: Option<Nat>,
 }
 
 /// What is particular about an end.
@@ -39,6 +42,8 @@ pub struct Host {
     pub clock: Clock,
     /// How its network card hands packets over; at once without it.
     pub receive: Option<Coalescing>,
+    /// The IP version that it lacks, if any. Only the lab takes it away.
+    pub lacks: Option<IpVersion>,
 }
 
 /// Error of a host's clock: reading = true time + offset + skew x true time + steps so far.
@@ -99,6 +104,11 @@ pub struct Link {
     pub aggregation: Option<Aggregation>,
     /// Store-and-forward devices of layer 2 behind the link, in the direction of travel.
     pub switches: Vec<Switch>,
+    /// Middleboxes at the entrance, in the order in which packets meet them.
+    pub filters: Vec<Filter>,
+    /// What it writes over in the headers of packets. Only the lab does it: the model has no
+    /// headers.
+    pub rewrite: Option<Rewrite>,
     /// What IPv4 and IPv6 packets meet.
     pub wires: [Wire; 2],
 }
@@ -118,13 +128,17 @@ pub(crate) const fn version_index(version: IpVersion) -> usize {
     }
 }
 
-/// An output queue: first in, first out. What is being transmitted does not count as waiting.
+/// An output queue: first in, first out, unless it is fair. What is being transmitted does not
+/// count as waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Queue {
-    /// When it is full.
+    /// When it is full; of a fair queue, when the share of one flow is.
     pub limit: QueueLimit,
     /// Active queue management on top of the limit.
     pub codel: Option<CoDel>,
+    /// Each flow has a queue of its own, and they are served in turns, byte by byte (start-time
+    /// fair queueing, Goyal, Vin and Cheng 1996).
+    pub fair: bool,
 }
 
 /// A packet that would exceed it is dropped.
@@ -231,6 +245,9 @@ pub struct Wire {
     pub mtu_answer: MtuAnswer,
     /// Swallows everything.
     pub black_hole: bool,
+    /// Times at which it swallows everything that comes to the link. What is in its queue or on the
+    /// wire goes on.
+    pub outages: Vec<Outage>,
     /// Loss behind the transmitter: a lost packet has used the link.
     pub loss: Loss,
     /// Probability that a packet arrives twice.
@@ -250,6 +267,100 @@ pub struct Change<T> {
     pub at: Span,
     /// This holds.
     pub value: T,
+}
+
+/// A time without a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Outage {
+    /// Its begin.
+    pub at: Span,
+    /// Its length; `None` is for good.
+    pub lasts: Option<Span>,
+    /// From one begin to the next; `None` is once.
+    pub every: Option<Span>,
+}
+
+/// A middlebox that treats some packets apart. Cross traffic is not asked.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Filter {
+    /// The version it looks at; both if absent.
+    pub version: Option<IpVersion>,
+    /// The protocol it looks at; every one if absent.
+    pub protocol: Option<Protocol>,
+    /// The port, of either end, that it looks at; every one if absent.
+    pub port: Option<u16>,
+    /// It looks at longer IP packets only, bytes.
+    pub longer_than: u32,
+    /// It looks only at packets that say that their transport understands ECN.
+    pub ecn: bool,
+    /// Bytes of each flow that pass before it acts.
+    pub after: u64,
+    /// What it does.
+    pub action: FilterAction,
+}
+
+/// What a filter does with the packets that it looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FilterAction {
+    /// It drops them.
+    Drop,
+    /// It drops them and resets their TCP connection at both ends.
+    Reset,
+    /// It drops what is above a rate.
+    Limit {
+        /// Of IP bytes.
+        rate: BitRate,
+        /// What passes at once, bytes.
+        burst: u64,
+    },
+}
+
+/// What a filter tells packets apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// UDP. Packets of which nothing else is said are UDP.
+    #[default]
+    Udp,
+    /// TCP.
+    Tcp,
+    /// ICMP and `ICMPv6`, the errors of routers included.
+    Icmp,
+    /// Anything else.
+    Other,
+}
+
+/// What a hop writes over in the byte of DSCP and ECN (RFC 2474, RFC 3168).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Rewrite {
+    /// The new DSCP, 0..=63; absent leaves it.
+    pub dscp: Option<u8>,
+    /// Whether ECN is cleared.
+    pub clear_ecn: bool,
+}
+
+/// A translator of addresses: host B sees host A under another address and another port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Nat {
+    /// What it translates.
+    pub kind: NatKind,
+    /// For so long it remembers a flow of UDP or ICMP without packets.
+    pub idle: Span,
+    /// The same for TCP.
+    pub tcp_idle: Span,
+    /// Instants at which it forgets everything, sorted: flows go on from another port.
+    pub rebinds: Vec<Span>,
+}
+
+/// What a NAT translates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NatKind {
+    /// IPv4 addresses and ports (RFC 3022). IPv6 passes as it is.
+    Nat44,
+    /// IPv6 at host A to IPv4 at host B (RFC 6146), with names for it (DNS64, RFC 6147).
+    Nat64,
 }
 
 /// What becomes of a packet above the MTU. (IPv4 without "don't fragment" passes and pays for its
@@ -489,8 +600,14 @@ pub mod bounds {
     pub const MEMBERS: i64 = 64;
     /// Hidden devices of a link.
     pub const SWITCHES: usize = 16;
-    /// Entries of a schedule, steps of a clock, sizes of a mix.
+    /// Entries of a schedule, steps of a clock, sizes of a mix, outages.
     pub const STEPS: usize = 10_000;
+    /// Filters of a link.
+    pub const FILTERS: usize = 16;
+    /// Flows that a filter keeps count of.
+    pub const FILTERED_FLOWS: usize = 65_536;
+    /// For so long a NAT may remember a flow.
+    pub const IDLE: Span = Span::from_secs(7 * 24 * 3600);
     /// Slowest link: a packet of 64 KiB then takes nearly nine minutes.
     pub const SLOWEST: BitRate = BitRate(1_000);
     /// Fastest link.
@@ -534,7 +651,8 @@ impl Scenario {
         let hosts = host::hosts(&mut root)?;
         let hops = link::hops(&mut root)?;
         let cross = cross::sources(&mut root, &hops)?;
+        let nat = root.read("nat", |field| middlebox::nat(&field))?;
         root.finish()?;
-        Ok(Self { about: line.to_owned(), hosts, hops, cross })
+        Ok(Self { about: line.to_owned(), hosts, hops, cross, nat })
     }
 }

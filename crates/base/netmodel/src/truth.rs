@@ -85,7 +85,7 @@ pub struct Counts {
     pub left: u64,
     /// By cause, in the order of `DropCause::ALL`; those that a router answered are in `HopLimit`
     /// and `Mtu`.
-    pub dropped: [u64; 8],
+    pub dropped: [u64; 11],
     /// Of those that arrived: ICMP errors of the router in front, about what came the other way.
     pub answers: u64,
 }
@@ -114,7 +114,7 @@ pub struct LinkInterval {
     /// Packets that arrived.
     pub arrived: u32,
     /// Packets dropped, by cause in the order of `DropCause::ALL`.
-    pub dropped: [u32; 8],
+    pub dropped: [u32; 11],
 }
 
 /// What happened on one direction of one hop.
@@ -137,7 +137,7 @@ struct Bin {
     offered_ps: u64,
     longest_wait_ps: u64,
     arrived: u32,
-    dropped: [u32; 8],
+    dropped: [u32; 11],
     capacity: u64,
 }
 
@@ -362,7 +362,7 @@ mod tests {
         // Two transmitters share the load; together they have 1 Mbit/s more in each millisecond.
         link.close(20 * BIN_PS, 2, |at| (at / BIN_PS + 1) * 1_000_000);
 
-        let dropped = [0, 0, 0, 1, 0, 0, 0, 0];
+        let dropped = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
         let idle = |start: u64, rate: u64| {
             let (start, rate) = (Mono(start * 1_000_000), BitRate(rate));
             LinkInterval { start, capacity: rate, available: rate, ..LinkInterval::default() }

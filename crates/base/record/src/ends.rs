@@ -10,7 +10,7 @@ use crate::unknown::zero_is_unknown;
 use crate::{DelaySummary, GapSummary, Histogram, SpacedBlocks, StreamSample};
 
 /// How a measurement, or one end's part of it, came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -19,21 +19,8 @@ pub enum Outcome {
     Complete,
     /// Ended early by a person or a signal; what there is, is valid for the shorter time.
     Interrupted,
-    /// Ended early because the other end or the path failed.
+    /// Ended early because the other end or the path failed, or nothing was measured.
     Failed,
-}
-
-impl Outcome {
-    /// The one that says more of what went wrong.
-    #[must_use]
-    pub fn worse(self, other: Self) -> Self {
-        let rank = |outcome: Self| match outcome {
-            Self::Complete => 0,
-            Self::Interrupted => 1,
-            Self::Failed => 2,
-        };
-        if rank(other) > rank(self) { other } else { self }
-    }
 }
 
 /// CPU time used during a phase, as shares of one core (1.0 = one core fully busy).
@@ -310,6 +297,9 @@ pub struct UdpSenderEnd {
     /// when the queueing discipline did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaps: Option<GapSummary>,
+    /// What the system answered to sends that failed, one entry for each error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<SendRefusal>,
     /// Whether the queueing discipline released each datagram at its time (`SO_TXTIME`); else the
     /// program did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -319,6 +309,23 @@ pub struct UdpSenderEnd {
     /// CPU time of this end; absent where nobody measured it, as of an end that never reported.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
     pub cpu: Option<CpuUse>,
+}
+
+/// An error that the system answered to sends of a UDP stream.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct SendRefusal {
+    /// The system's words.
+    pub cause: String,
+    /// How often it was answered. An error that was about an earlier datagram (an ICMP answer) is
+    /// counted here, and its datagram was tried again at once.
+    pub count: u64,
+    /// Datagrams that were not sent for it.
+    pub not_sent: u64,
+    /// When it was first answered, since the start of the stream.
+    pub first: Span,
+    /// When it was last answered.
+    pub last: Span,
 }
 
 /// A datagram of a logged stream at its receiver.
@@ -382,6 +389,11 @@ pub struct UdpReceiverEnd {
     pub reorder_extents: Vec<(u64, u64)>,
     /// Highest sequence number plus one: what must have been sent at least.
     pub highest: u64,
+    /// Datagrams whose number is below this were observed to their end: those of them that did not
+    /// arrive were lost. What became of the others is unknown, because this end stopped listening,
+    /// or its reports stopped, before the stream was over. Absent where it listened to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<u64>,
     /// Lengths of runs of lost datagrams: `(length, how often)`.
     #[serde(default)]
     pub loss_runs: Vec<(u64, u64)>,

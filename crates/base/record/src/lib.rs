@@ -13,6 +13,7 @@
 
 mod ability;
 mod comparison;
+mod conclusion;
 mod ends;
 mod headline;
 mod hops;
@@ -43,9 +44,10 @@ pub use ability::{
     RingSizes, SocketBuffers, StampTiming, Timestamping, TimingsOrigin, WaitHow, WaitTiming,
 };
 pub use comparison::{Comparison, Metric, MetricComparison, Preference, Use, Verdict};
+pub use conclusion::Conclusion;
 pub use ends::{
-    BurstSummary, CpuUse, HostDrops, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd, TcpEnd,
-    UdpReceiverEnd, UdpSenderEnd,
+    BurstSummary, CpuUse, HostDrops, LoggedArrival, Outcome, ReceiverTick, SendRefusal, SenderTick,
+    StreamEnd, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
 };
 pub use headline::{Headline, HeadlineValue};
 pub use hops::{Hop, HopCapacity, HopQueueing, HopTrain, HopsResult};

@@ -65,13 +65,19 @@ impl MatrixResult {
         rates.max_by(|a, b| a.estimate.total_cmp(&b.estimate))
     }
 
-    /// Share of the bytes sent that never came, all runs together; absent when none were sent.
+    /// Share of the bytes sent that never came, all runs together, of those whose fate is known;
+    /// absent when there are none.
     pub fn lost(&self) -> Option<f64> {
         let runs = || self.cells.iter().flat_map(|cell| &cell.runs);
-        let sent: ByteCount = runs().map(|run| run.client.bytes).sum();
+        let sent: ByteCount = runs().map(|run| run.client.bytes - run.unknown).sum();
         let lost: ByteCount = runs().map(|run| run.lost).sum();
         (sent > ByteCount(0)).then(|| lost.0 as f64 / sent.0 as f64)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_nothing(bytes: &ByteCount) -> bool {
+    bytes.0 == 0
 }
 
 /// One total in one block size, all runs.
@@ -114,11 +120,16 @@ pub struct MatrixRun {
     /// The receiving end; absent when it never reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<MatrixEnd>,
-    /// Sent and not received; zero for a TCP transfer that ended well.
+    /// Sent and not received, of what the receiving end observed to its end; zero for a TCP
+    /// transfer that ended well.
     pub lost: ByteCount,
     /// Of these: dropped inside the receiving host, by its own counters.
     #[serde(default)]
     pub lost_in_host: ByteCount,
+    /// Sent, and nobody could observe whether it arrived: the receiving end never reported, or its
+    /// reports ended before the transfer did.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub unknown: ByteCount,
     /// Segments sent again, for TCP; absent where nobody told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,

@@ -49,13 +49,20 @@ pub struct ReachResult {
     pub asked: u32,
     /// Of these, answered in time.
     pub answered: u32,
+    /// Of the others: an answer came after the question had been given up.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late: u32,
+    /// Questions that never left this host, by its own firewall or for want of a route: they are not
+    /// among the asked.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_sent: u32,
     /// What the answers were: `echo_reply`, `accepted`, `refused`, `port_unreachable`,
     /// `unreachable`, …, each once.
     pub answers: Vec<String>,
     /// Who answered, if it was not the host itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
-    /// Share without an answer, 0..=1; absent where nothing ever answered or the host rations its
+    /// Share without an answer, in time or late, 0..=1; absent where nothing ever answered or the host rations its
     /// answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
@@ -86,12 +93,17 @@ pub struct ReachResult {
     /// As words for programs: `silent`, `rate_limited`, `filtered`, `batched`, `host_limited`,
     /// `host_busy`, and of what trains say to the pairs' capacity `not_sustained`, `pairs_slow`,
     /// `unsettled`, `unconfirmed`; of timestamps also `too_few`, `little_endian`, `non_standard`,
-    /// `unsteady`, `ambiguous`, `clock_stepped`.
+    /// `unsteady`, `ambiguous`, `clock_stepped`; of what this host let out `not_sent`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Losses within bursts whose neighbours were answered, told apart by the identification that the

@@ -88,19 +88,47 @@ pub struct Exchanges {
     pub fetching: u64,
 }
 
-/// Loss by where it happened.
+/// Loss by where it happened. Of what was sent, each datagram was received, lost, or is unknown:
+/// `sent = received + lost + unknown`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct LossSplit {
-    /// Sent and never received.
+    /// Sent and not received, although the receiver was listening to the end or got datagrams that
+    /// were sent later.
     pub lost: u64,
     /// Of these: dropped inside the receiving host, by its own counters.
     pub host: u64,
     /// The rest: lost on the way.
     pub network: u64,
-    /// `lost / sent`, 0..=1, with its binomial (Wilson) interval.
+    /// Sent, and nobody could observe whether they arrived: the receiver's reports ended before
+    /// the stream did. They are neither received nor lost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown: u64,
+    /// `lost / (sent - unknown)`, 0..=1, with its binomial (Wilson) interval; absent where the fate
+    /// of none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Interval>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl UdpResult {
+    /// Share of the datagrams with a known fate that were lost, 0..=1; `None` where the fate of
+    /// none is known.
+    pub fn loss_ratio(&self) -> Option<f64> {
+        let known = self.sent.saturating_sub(self.loss.unknown);
+        (known > 0).then(|| self.loss.lost as f64 / known as f64)
+    }
+
+    /// Share of the planned datagrams whose fate is known, 0..=1: sent, and then received or lost.
+    pub fn known_share(&self) -> f64 {
+        let planned = self.sent.saturating_add(self.not_sent);
+        let known = self.sent.saturating_sub(self.loss.unknown);
+        if planned > 0 { known as f64 / planned as f64 } else { 0.0 }
+    }
 }
 
 /// Gaps between successive packets against their plan.

@@ -13,6 +13,7 @@
 //! | how are these samples spread? | [`quantile`], [`moments`], [`hist`], [`running`] |
 //! | how far can I trust the difference of two? | [`bootstrap`], [`interval`] |
 //! | where do they gather? | [`modes`] |
+//! | how long may an answer take before it is lost? | [`patience`] |
 //! | what was lost, doubled, reordered? | [`sequence`] |
 //! | is the delay rising? | [`trend`] |
 //! | what does a byte more cost? | [`line_fit`] |
@@ -25,6 +26,7 @@ pub mod interval;
 pub mod line_fit;
 pub mod modes;
 pub mod moments;
+pub mod patience;
 pub mod quantile;
 pub mod rng;
 pub mod running;

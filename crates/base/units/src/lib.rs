@@ -5,14 +5,20 @@
 //! subtraction between them without an offset estimate, because the difference of two
 //! unsynchronised clocks is not a duration.
 
+#[cfg(test)]
+mod properties;
 mod rate;
 mod scaled;
+mod send_rate;
+mod share;
 mod size;
 mod stamp;
 mod time;
 
 pub use rate::BitRate;
 pub use scaled::ParseUnitError;
+pub use send_rate::SendRate;
+pub use share::Share;
 pub use size::ByteCount;
 pub use stamp::{ClockSource, Stamp};
 pub use time::{Mono, RemoteMono, Span, Wall};

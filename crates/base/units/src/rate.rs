@@ -7,7 +7,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::scaled::{ParseUnitError, Suffix, parse_scaled, write_scaled};
+use crate::scaled::{Meaning, Number, ParseUnitError, Suffix, exact, parse_scaled, prefix, write_scaled};
 use crate::{ByteCount, Span};
 
 /// A rate in bit/s; decimal prefixes, as on every link's label (1 Mbit/s = 1,000,000 bit/s).
@@ -55,26 +55,67 @@ impl fmt::Display for BitRate {
     }
 }
 
-const RATES: &[Suffix] = &[
-    ("bit/s", 1),
-    ("kbit/s", 1_000),
-    ("Mbit/s", 1_000_000),
-    ("Gbit/s", 1_000_000_000),
+/// Reads the unit of a rate.
+///
+/// Prefixes are decimal and may be capital or small letters ("10m" and "10M" are both what iperf3
+/// reads). The "b" of bits is small unless the word "bit" is written out. A capital "B" is a byte
+/// everywhere in this field: such a rate is refused and not multiplied, because who means bits and
+/// types "MBps" would otherwise send eight times what he wanted.
+fn meaning(suffix: &str) -> Meaning {
+    let (power, rest) = prefix(suffix);
+    match rest {
+        "b/s" | "bps" => Meaning::Unit(1000_u64.pow(power)),
+        "" | "b" if power > 0 => Meaning::Unit(1000_u64.pow(power)),
+        "B" | "B/s" | "Bps" | "B/S" | "BPS" => Meaning::Other(in_bytes),
+        "iB" | "iB/s" | "iBps" if power > 0 => Meaning::Other(in_bytes),
+        "i" | "ib/s" | "ibps" | "ibit/s" | "ibit" if power > 0 => Meaning::Other(binary),
+        word => match word.to_ascii_lowercase().as_str() {
+            "bit/s" | "bits/s" | "bit" => Meaning::Unit(1000_u64.pow(power)),
+            "byte/s" | "bytes/s" => Meaning::Other(in_bytes),
+            _ => Meaning::Unknown,
+        },
+    }
+}
+
+/// What to type instead of "10MBps".
+fn in_bytes(number: &Number<'_>, suffix: &str) -> String {
+    let (power, rest) = prefix(suffix);
+    let scale = if rest.starts_with('i') { 1 << (10 * power) } else { 1000_u64.pow(power) };
+    let bits = number.times(8 * scale).map(|bits| format!("{}, or ", exact(bits, EXACT)));
+    let prefix = suffix.get(..usize::from(power > 0)).unwrap_or_default();
+    let typed = number.text;
+    let bits = bits.unwrap_or_default();
+    format!(
+        "is in bytes per second and a rate is in bits per second: \
+         write {bits}{typed}{prefix}bit/s if you mean bits"
+    )
+}
+
+/// What to type instead of "10Mibit/s".
+fn binary(number: &Number<'_>, suffix: &str) -> String {
+    let (power, _) = prefix(suffix);
+    let (typed, prefix) = (number.text, suffix.get(..1).unwrap_or_default());
+    let bits = number.times(1 << (10 * power)).map(|bits| format!("{bits}bit/s, or "));
+    let bits = bits.unwrap_or_default();
+    format!("has a binary prefix and those of rates are decimal: write {bits}{typed}{prefix}bit/s")
+}
+
+/// Descending, for values that have to read back exactly.
+const EXACT: &[Suffix] = &[
     ("Tbit/s", 1_000_000_000_000),
-    ("bps", 1),
-    ("kbps", 1_000),
-    ("Mbps", 1_000_000),
-    ("Gbps", 1_000_000_000),
-    ("k", 1_000),
-    ("M", 1_000_000),
-    ("G", 1_000_000_000),
+    ("Gbit/s", 1_000_000_000),
+    ("Mbit/s", 1_000_000),
+    ("kbit/s", 1_000),
+    ("bit/s", 1),
 ];
 
 impl FromStr for BitRate {
     type Err = ParseUnitError;
-    /// Reads "100Mbit/s", and "100M" as a user of iperf3 would type it. Always bits, never bytes.
+    /// Reads "100Mbit/s", and "100M" as a user of iperf3 would type it. Always bits; bytes per
+    /// second ("10MBps") are refused.
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
-        parse_scaled(text, RATES, "bit/s, kbit/s, Mbit/s or Gbit/s, as in '100Mbit/s' (or '100M')").map(Self)
+        let expected = "bit/s, kbit/s, Mbit/s or Gbit/s, as in '100Mbit/s' (or '100M')";
+        parse_scaled(text, meaning, expected).map(Self)
     }
 }
 
@@ -96,5 +137,48 @@ mod tests {
             assert_eq!(text.parse(), Ok(BitRate(100_000_000)), "{text}");
         }
         assert!("100".parse::<BitRate>().is_err());
+    }
+    #[test]
+    fn every_suffix_of_a_rate_is_bits_or_refused() {
+        let decimal = |power| Some(1000_u64.pow(power));
+        let rows = [("k", 1), ("m", 2), ("g", 3), ("t", 4)].into_iter().flat_map(|(small, power)| {
+            let capital = small.to_ascii_uppercase();
+            [small.to_owned(), capital].into_iter().flat_map(move |p| {
+                let bits = ["", "b", "b/s", "bps", "bit", "bit/s", "bits/s", "BIT/S", "Bit/s"];
+                let others = [
+                    "B", "B/s", "Bps", "BPS", "iB/s", "iBps", "byte/s", "i", "ib/s", "ibit/s", "b/S", "s",
+                    "pps",
+                ];
+                let bits = bits.map(|rest| (format!("1{p}{rest}"), decimal(power)));
+                bits.into_iter().chain(others.map(|rest| (format!("1{p}{rest}"), None)))
+            })
+        });
+        let plain = [
+            ("1bit/s", Some(1)),
+            ("1bps", Some(1)),
+            ("1b/s", Some(1)),
+            ("1", None),
+            ("1b", None),
+            ("1Bps", None),
+        ];
+        for (text, want) in rows.chain(plain.map(|(text, want)| (text.to_owned(), want))) {
+            assert_eq!(text.parse::<BitRate>().ok().map(|rate| rate.0), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn ten_megabytes_per_second_are_not_ten_megabits_per_second() {
+        let refused = |text: &str| text.parse::<BitRate>().unwrap_err().to_string();
+        assert_eq!(
+            refused("10MBps"),
+            "'10MBps' is in bytes per second and a rate is in bits per second: \
+             write 80Mbit/s, or 10Mbit/s if you mean bits"
+        );
+        assert!(refused("1MiB/s").contains("write 8388608bit/s, or 1Mbit/s"), "{}", refused("1MiB/s"));
+        assert!(refused("0.5kB/s").contains("write 4kbit/s, or 0.5kbit/s"));
+        assert!(refused("2Mibit/s").contains("write 2097152bit/s, or 2Mbit/s"), "{}", refused("2Mibit/s"));
+        for bad in ["-1M", "NaN", "1e3M", "1e6", "", " ", "M", "18446745Tbit/s", "0.5bit/s", "1,5M"] {
+            assert!(bad.parse::<BitRate>().is_err(), "{bad}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::scaled::{ParseUnitError, Suffix, parse_scaled, write_scaled};
+use crate::scaled::{Meaning, Number, ParseUnitError, Suffix, parse_scaled, write_scaled};
 
 /// An instant of this host's monotonic clock: nanoseconds since a zero that means nothing by
 /// itself.
@@ -213,22 +213,48 @@ impl fmt::Display for Span {
     }
 }
 
+/// Reads the unit of a time. Units of time are written in small letters: "M" is a month to some
+/// and mega to others, so it is not read as a minute.
+fn meaning(suffix: &str) -> Meaning {
+    let unit = |suffix: &str| SPANS.iter().find(|(name, _)| *name == suffix).map(|(_, scale)| *scale);
+    match unit(suffix) {
+        Some(scale) => Meaning::Unit(scale),
+        None if suffix == "M" => Meaning::Other(minute_or_milli),
+        None if unit(&suffix.to_ascii_lowercase()).is_some() => Meaning::Other(small_letters),
+        None => Meaning::Unknown,
+    }
+}
+
+fn minute_or_milli(number: &Number<'_>, _: &str) -> String {
+    let typed = number.text;
+    format!("has a capital M, which is no unit of time: write {typed}min or {typed}ms")
+}
+
+fn small_letters(number: &Number<'_>, suffix: &str) -> String {
+    let typed = number.text;
+    let small = suffix.to_ascii_lowercase();
+    format!("has capital letters in its unit: write {typed}{small}")
+}
+
 const SPANS: &[Suffix] = &[
     ("ns", 1),
     ("us", 1_000),
-    ("µs", 1_000),
+    // The sign for micro, and the Greek letter.
+    ("\u{b5}s", 1_000),
+    ("\u{3bc}s", 1_000),
     ("ms", 1_000_000),
     ("s", 1_000_000_000),
     ("min", 60_000_000_000),
     ("m", 60_000_000_000),
     ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
 ];
 
 impl FromStr for Span {
     type Err = ParseUnitError;
-    /// Reads "20us", "1.5ms", "10s", "5min", "1h". A bare number is refused: it would be a guess.
+    /// Reads "20us", "1.5ms", "10s", "5min" or "5m", "1h", "7d". A bare number is refused: it would be a guess.
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
-        let nanos = parse_scaled(text, SPANS, "ns, us, ms, s, min or h, as in '20us'")?;
+        let nanos = parse_scaled(text, meaning, "ns, us, ms, s, min, h or d, as in '20us'")?;
         i64::try_from(nanos).map(Self).map_err(|_| ParseUnitError::OutOfRange(text.to_owned()))
     }
 }
@@ -269,5 +295,36 @@ mod tests {
     fn a_bare_number_is_not_a_span() {
         assert!("10".parse::<Span>().is_err());
         assert_eq!("10s".parse::<Span>(), Ok(Span::from_secs(10)));
+    }
+
+    #[test]
+    fn every_unit_of_time_is_itself_and_a_capital_m_is_no_minute() {
+        let rows = [
+            ("2ns", Ok(2)),
+            ("2us", Ok(2_000)),
+            ("2\u{b5}s", Ok(2_000)),
+            ("2\u{3bc}s", Ok(2_000)),
+            ("2ms", Ok(2_000_000)),
+            ("2s", Ok(2_000_000_000)),
+            ("2m", Ok(120_000_000_000)),
+            ("2min", Ok(120_000_000_000)),
+            ("2h", Ok(7_200_000_000_000)),
+            ("2d", Ok(172_800_000_000_000)),
+            ("2M", Err("'2M' has a capital M, which is no unit of time: write 2min or 2ms")),
+            ("2MS", Err("'2MS' has capital letters in its unit: write 2ms")),
+            ("2S", Err("'2S' has capital letters in its unit: write 2s")),
+            ("2", Err("'2' needs a unit: ns, us, ms, s, min, h or d, as in '20us'")),
+            ("2u", Err("'2u' needs a unit: ns, us, ms, s, min, h or d, as in '20us'")),
+            ("-2s", Err("'-2s' does not start with a decimal number")),
+            ("NaNs", Err("'NaNs' does not start with a decimal number")),
+            ("1e3s", Err("'1e3s' needs a unit: ns, us, ms, s, min, h or d, as in '20us'")),
+            ("9223372037s", Err("'9223372037s' is too large or too fine")),
+            ("0.1ns", Err("'0.1ns' is too large or too fine")),
+            ("", Err("'' does not start with a decimal number")),
+        ];
+        for (text, want) in rows {
+            let found = text.parse::<Span>().map(|span| span.0).map_err(|error| error.to_string());
+            assert_eq!(found, want.map_err(str::to_owned), "{text}");
+        }
     }
 }

@@ -44,5 +44,5 @@ mod trains;
 pub use finding::{HopCapacity, HopFinding, HopFlag, HopsFinding, PathFlag, Queueing, TrainAtHop};
 pub use method::{Hops, Stage};
 pub use plan::{CapacityWay, HopsPlan};
-pub use round::{Fate, HostStamps, Kind, Probe, Reply, Round, RoundReport, Told, What};
+pub use round::{Fate, HostStamps, Kind, LateAnswer, Probe, Reply, Round, RoundReport, Told, What};
 pub use slope::Way;

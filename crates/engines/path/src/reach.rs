@@ -55,7 +55,7 @@ pub struct ReachPlan {
     pub echo: bool,
     /// Whether ICMP timestamps can be sent: over IPv4, where echoes can.
     pub timestamps: bool,
-    /// How long answers are waited for.
+    /// How long answers are waited for at most; see [`MOST_PATIENCE`].
     pub patience: Span,
     /// Standard error of one stamp of this host's: both answers of a pair have one.
     pub stamp_error: Span,
@@ -68,6 +68,10 @@ pub struct Answers {
     pub asked: u32,
     /// Answered ones.
     pub answered: u32,
+    /// Of the others: an answer came after they had been given up.
+    pub late: u32,
+    /// Questions that never left this host.
+    pub not_sent: u32,
     /// Round trips of lone questions, ns, in order.
     pub rtts: Vec<Span>,
     /// What was said, each once.
@@ -155,6 +159,10 @@ pub struct Reach {
     bursts: Vec<[Option<u16>; 3]>,
     /// When UDP was last asked.
     udp_at: Option<Mono>,
+    /// Rounds so far to which nobody answered anything.
+    silent: u32,
+    /// The longest round trip of an answer that came late.
+    longest_late: Option<Span>,
     stopped: bool,
 }
 
@@ -177,6 +185,8 @@ impl Reach {
             trains: Vec::new(),
             bursts: Vec::new(),
             udp_at: None,
+            silent: 0,
+            longest_late: None,
             stopped: false,
         }
     }
@@ -291,15 +301,28 @@ impl Reach {
         self.longest().map_or(LEAST_ROOM, |rtt| (rtt * 2).min(self.plan.patience).max(LEAST_ROOM))
     }
 
-    /// The longest round trip of a lone question so far.
-    fn longest(&self) -> Option<Span> {
+    /// The longest round trip of a lone question so far, late answers too.
+    pub fn longest(&self) -> Option<Span> {
         let all = [&self.echo, &self.udp, &self.timestamps];
-        all.into_iter().flat_map(|answers| &answers.rtts).max().copied()
+        all.into_iter().flat_map(|answers| &answers.rtts).max().copied().max(self.longest_late)
     }
 
     /// Three times the longest round trip so far, and then some: what comes later counts as lost.
+    /// While nobody has answered, longer each time: the path may be a slow one.
     fn patience(&self) -> Span {
-        self.longest().map_or(self.plan.patience, |rtt| (rtt * 3 + PATIENCE_MARGIN).min(self.plan.patience))
+        let wanted = self
+            .longest()
+            .map_or_else(|| doubled(FIRST_PATIENCE, self.silent), |rtt| rtt * 3 + PATIENCE_MARGIN);
+        wanted.min(self.plan.patience)
+    }
+
+    /// How long to wait for the answer to a SYN, of which so many had none. No shorter than the
+    /// system waits before it sends it again: one that a firewall of this host drops is known by
+    /// that.
+    pub fn syn_patience(&self, unanswered: u32) -> Span {
+        let wanted =
+            self.longest().map_or_else(|| doubled(SYN_PATIENCE, unanswered), |rtt| rtt * 3 + PATIENCE_MARGIN);
+        wanted.max(LEAST_SYN_PATIENCE).min(self.plan.patience.max(LEAST_SYN_PATIENCE))
     }
 
     /// What to ask next, and how long after the round before.
@@ -332,6 +355,17 @@ impl Reach {
     /// Takes in what became of the last round.
     pub fn take(&mut self, report: &RoundReport) {
         let host = self.plan.host;
+        for late in &report.late {
+            let answers = match late.kind {
+                Kind::Udp => &mut self.udp,
+                Kind::Echo => &mut self.echo,
+                Kind::Timestamp => &mut self.timestamps,
+            };
+            answers.late += u32::from(answers.answered + answers.late < answers.asked);
+        }
+        self.longest_late = self.longest_late.max(report.longest_late());
+        let nobody = report.probes.iter().all(|told| told.fate == Fate::Silent);
+        self.silent = if nobody { self.silent + 1 } else { 0 };
         let answers = match self.asked {
             Asked::Udp => &mut self.udp,
             Asked::Timestamp => &mut self.timestamps,
@@ -340,6 +374,7 @@ impl Reach {
         };
         for (told, length) in report.probes.iter().zip(&self.lengths) {
             if matches!(told.fate, Fate::NotSent | Fate::TooBig(_)) {
+                answers.not_sent += u32::from(told.fate == Fate::NotSent);
                 continue;
             }
             answers.asked += 1;
@@ -497,7 +532,20 @@ const LONGEST_TRAIN: Span = Span::from_millis(100);
 const TRAIN_GAP: Span = Span::from_millis(50);
 const MARGIN: Span = Span::from_millis(20);
 const LEAST_ROOM: Span = Span::from_millis(20);
+/// Twice as long with each of these, five times at most.
+fn doubled(first: Span, times: u32) -> Span {
+    first * (1 << times.min(5))
+}
+
 const PATIENCE_MARGIN: Span = Span::from_millis(100);
+/// While nobody has answered anything.
+const FIRST_PATIENCE: Span = Span::from_secs(1);
+/// The same for a SYN.
+const SYN_PATIENCE: Span = Span::from_millis(1500);
+/// Linux sends a SYN again after a second.
+const LEAST_SYN_PATIENCE: Span = Span::from_secs(1);
+/// What a prober waits for at most: NB-IoT takes up to 10 s.
+pub const MOST_PATIENCE: Span = Span::from_secs(15);
 const MOST_PAIRS: usize = 10_000;
 const MOST_OTHERS: usize = 8;
 const LEAST_BURSTS: usize = 5;
@@ -553,7 +601,7 @@ mod tests {
             }
             let silent = probes.iter().any(|told| told.fate == Fate::Silent);
             now += if silent { round.patience } else { Span::from_millis(12) };
-            reach.take(&RoundReport { probes });
+            reach.take(&RoundReport::of(probes));
         }
         reach.finding()
     }

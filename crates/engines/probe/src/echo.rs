@@ -8,7 +8,8 @@
 //! After `patience` without an answer we call a request lost; an answer that turns up later is
 //! counted as late and leaves the loss alone, so that a finished figure never changes. So loss
 //! leans high, and the longest round trips are cut off, when patience is shorter than the path's
-//! worst delay. In closed loop ([`Pacing::PingPong`], [`Pacing::Pipeline`]) a slow answer delays
+//! worst delay; [`EchoTrain::following`] has patience follow the round trips, late ones too
+//! ([`netaware_stats::patience`]). In closed loop ([`Pacing::PingPong`], [`Pacing::Pipeline`]) a slow answer delays
 //! the next request, which hides congestion and stalls ("coordinated omission"); an open loop does
 //! not. The two ways cannot be told apart for a loss. An answer below 24 bytes repeats only the
 //! last digits of its number: one that is late by as many requests as these can count is taken for
@@ -28,6 +29,7 @@ mod window;
 use std::collections::VecDeque;
 
 use netaware_engine::{Engine, Input, NotSent, Output};
+use netaware_stats::patience::Patience;
 use netaware_units::{Mono, Span, Stamp};
 use netaware_wire::echo::{self, Form, Reply};
 
@@ -40,13 +42,17 @@ use window::{Arrival, Fate, Window};
 #[derive(Debug)]
 pub struct EchoTrain {
     plan: EchoPlan,
+    patience: Patience,
     window: Window,
     schedule: Schedule,
     events: VecDeque<EchoEvent>,
     counts: EchoCounts,
     /// Highest number answered in time, for the reordering rule.
     highest_answered: Option<u64>,
-    /// Set by `Stop`: answers are awaited until then and no longer.
+    /// No request is due from then on.
+    sends_until: Option<Mono>,
+    /// Set by `Stop`, and at the end of the time to send: answers are awaited until then and no
+    /// longer.
     ends_at: Option<Mono>,
 }
 
@@ -56,16 +62,44 @@ impl EchoTrain {
     /// # Errors
     /// A plan that cannot be carried out; see [`PlanError`].
     pub fn new(plan: EchoPlan) -> Result<Self, PlanError> {
+        Self::waiting(plan, Patience::fixed(plan.patience))
+    }
+
+    /// A train whose patience follows the path, at least that of the plan. `known` is a round trip
+    /// that was seen before, as of a handshake.
+    ///
+    /// # Errors
+    /// A plan that cannot be carried out; see [`PlanError`].
+    pub fn following(plan: EchoPlan, known: Option<Span>) -> Result<Self, PlanError> {
+        let patience = Patience::following(plan.patience).at_most(plan.most_patience()).knowing(known);
+        Self::waiting(plan, patience)
+    }
+
+    fn waiting(plan: EchoPlan, patience: Patience) -> Result<Self, PlanError> {
         plan.check()?;
         Ok(Self {
             schedule: Schedule::new(plan.pacing, plan.start),
-            window: Window::new(plan.patience),
+            window: Window::new(patience.span()),
+            patience,
             plan,
             events: VecDeque::new(),
             counts: EchoCounts::default(),
             highest_answered: None,
+            sends_until: None,
             ends_at: None,
         })
+    }
+
+    /// The same, whose requests are all due before this instant. The last ones are waited for as
+    /// [`Patience::tail`] says; those without an answer then have no verdict.
+    #[must_use]
+    pub fn sending_until(self, at: Mono) -> Self {
+        Self { sends_until: Some(at), ..self }
+    }
+
+    /// How long an answer is waited for, as far as the path is known.
+    pub fn patience(&self) -> Span {
+        self.patience.span()
     }
 
     /// The counts up to now. `asked = not_sent + received + lost + abandoned + outstanding` at any
@@ -78,11 +112,29 @@ impl EchoTrain {
         self.ends_at.is_none() && self.plan.count.is_none_or(|count| self.counts.asked < count)
     }
 
+    /// Once the time to send is over, a request that left last is waited for no longer than this.
+    fn close_in_time(&mut self, now: Mono) {
+        if self.ends_at.is_none()
+            && let Some(until) = self.sends_until.filter(|until| now >= *until)
+        {
+            self.ends_at = Some(until + self.patience.tail(LINGER));
+        }
+    }
+
+    /// Takes note of how long an answer took.
+    fn learn(&mut self, seq: u64, at: Mono) {
+        if let Some(rtt) = self.window.since_departure(seq, at) {
+            self.patience.observe(rtt);
+            self.window.set_patience(self.patience.span());
+        }
+    }
+
     /// When the next request should be handed to the driver: a little ahead, so that it can hit
     /// `due` by its own means.
     fn next_send_at(&self) -> Option<Mono> {
         let room = self.wants_to_send() && self.window.has_room();
-        self.schedule.next_due().filter(|_| room).map(|due| due - LEAD)
+        let in_time = |due: &Mono| self.sends_until.is_none_or(|until| *due < until);
+        self.schedule.next_due().filter(|due| room && in_time(due)).map(|due| due - LEAD)
     }
 
     fn send(&mut self, now: Mono, due: Mono, out: &mut [u8]) -> Output<EchoEvent> {
@@ -97,7 +149,11 @@ impl EchoTrain {
 
     fn take_datagram(&mut self, now: Mono, bytes: &[u8], rx: Stamp, ttl: Option<u8>) {
         let Some((seq, reply)) = self.parse(bytes) else { return };
-        match self.window.arrive(seq, reply.sent_at, (now, rx), reply.stamps, ttl) {
+        let arrival = self.window.arrive(seq, reply.sent_at, (now, rx), reply.stamps, ttl);
+        if matches!(arrival, Arrival::InTime { .. } | Arrival::TooLate | Arrival::Late) {
+            self.learn(seq, rx.at);
+        }
+        match arrival {
             Arrival::InTime { complete } => {
                 self.judge_order(seq);
                 self.schedule.turn_over(now);
@@ -208,7 +264,8 @@ impl EchoTrain {
 
     fn wait_until(&mut self) -> Option<Mono> {
         let verdict = self.window.first_open().map(|open| open.deadline);
-        let verdict = [verdict, self.ends_at.filter(|_| verdict.is_some())].into_iter().flatten().min();
+        let end = self.ends_at.or(self.sends_until).filter(|_| verdict.is_some());
+        let verdict = [verdict, end].into_iter().flatten().min();
         [self.next_send_at(), verdict].into_iter().flatten().min()
     }
 }
@@ -235,6 +292,7 @@ impl Engine for EchoTrain {
     /// # Panics
     /// When `out` is shorter than the plan's `length`.
     fn poll(&mut self, now: Mono, out: &mut [u8]) -> Output<EchoEvent> {
+        self.close_in_time(now);
         self.expire(now);
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);

@@ -1,7 +1,9 @@
 //! Where datagrams were lost: on the way, or inside the receiving host.
 //!
-//! **Measures** `sent - received`, and takes off it what the receiving host's own counters say it
-//! dropped after arrival. **Assumes** that the counters cover the same time as the stream.
+//! **Measures** what was sent and not received among the datagrams that the receiver observed to
+//! their end, and takes off it what the receiving host's own counters say it dropped after arrival.
+//! Datagrams beyond the receiver's last report are neither received nor lost: they are unknown, and
+//! no share is computed over them. **Assumes** that the counters cover the same time as the stream.
 //! **Biased**: the stack's and the interface's counters belong to the whole host, so another
 //! program's drops make the host's part lean high; the stack counts a merged bundle (GRO) as one,
 //! which the socket's count is corrected for; in a virtual machine or behind a switch of the
@@ -11,14 +13,31 @@
 //! (1927) as recommended by Brown, Cai, DasGupta, Statistical Science
 //! 2001. Losses come in runs, for which any binomial interval is too narrow.
 
-use netaware_record::{HostDrops, Interval, LossSplit, ReceiverTick};
+use netaware_record::{HostDrops, Interval, LossSplit, ReceiverTick, UdpReceiverEnd};
 
-/// Splits the loss of one stream, or of several whose counts were added up.
-pub fn split(sent: u64, received: u64, drops: HostDrops) -> LossSplit {
-    let lost = sent.saturating_sub(received);
+/// Splits the loss of one stream. Without a receiver's report the fate of all is unknown.
+pub fn split(sent: u64, receiver: Option<&UdpReceiverEnd>) -> LossSplit {
+    let Some(receiver) = receiver else {
+        return LossSplit { unknown: sent, ..LossSplit::default() };
+    };
+    let (received, drops) = (receiver.received, receiver.drops);
+    let observed = receiver.observed.map_or(sent, |observed| observed.max(received).min(sent));
+    let lost = observed.saturating_sub(received);
     // The stack's count contains the socket's; the interface's drops come before either.
     let host = lost.min(drops.socket.max(drops.stack).saturating_add(drops.nic));
-    LossSplit { lost, host, network: lost - host, ratio: wilson(lost, sent) }
+    LossSplit { lost, host, network: lost - host, unknown: sent - observed, ratio: wilson(lost, observed) }
+}
+
+/// The loss of several streams together, which sent so many datagrams in all.
+pub fn total(sent: u64, splits: impl IntoIterator<Item = LossSplit>) -> LossSplit {
+    let sum = splits.into_iter().fold(LossSplit::default(), |sum, next| LossSplit {
+        lost: sum.lost.saturating_add(next.lost),
+        host: sum.host.saturating_add(next.host),
+        network: sum.network.saturating_add(next.network),
+        unknown: sum.unknown.saturating_add(next.unknown),
+        ratio: None,
+    });
+    LossSplit { ratio: wilson(sum.lost, sent.saturating_sub(sum.unknown)), ..sum }
 }
 
 /// Wilson's 95 % interval for `hits` of `of`; `None` of none.
@@ -77,9 +96,41 @@ mod tests {
             (0, 0, drops(0, 0, 0), (0, 0, 0)),
         ];
         for (n, (sent, received, drops, (lost, host, network))) in rows.into_iter().enumerate() {
-            let split = split(sent, received, drops);
+            let split = split(sent, Some(&UdpReceiverEnd { received, drops, ..UdpReceiverEnd::default() }));
             assert_eq!((split.lost, split.host, split.network), (lost, host, network), "row {n}");
+            assert_eq!(split.unknown, 0, "row {n}");
         }
+    }
+
+    #[test]
+    fn what_nobody_could_observe_is_unknown_and_not_lost() {
+        let rows = [
+            // sent, received, observed, (lost, unknown)
+            (1000, 400, Some(400), (0, 600)),
+            (1000, 390, Some(400), (10, 600)),
+            (1000, 400, None, (600, 0)),
+            (1000, 0, Some(0), (0, 1000)),
+            // A report that contradicts itself still adds up.
+            (1000, 400, Some(7), (0, 600)),
+            (1000, 400, Some(5000), (600, 0)),
+        ];
+        for (n, (sent, received, observed, (lost, unknown))) in rows.into_iter().enumerate() {
+            let receiver = UdpReceiverEnd { received, observed, ..UdpReceiverEnd::default() };
+            let split = split(sent, Some(&receiver));
+            assert_eq!((split.lost, split.unknown), (lost, unknown), "row {n}");
+            assert_eq!(sent, received + split.lost + split.unknown, "row {n}");
+        }
+        let unheard = split(77, None);
+        assert_eq!((unheard.lost, unheard.unknown, unheard.ratio), (0, 77, None));
+    }
+
+    #[test]
+    fn loss_is_a_share_of_the_datagrams_whose_fate_is_known() {
+        let end = |received, observed| UdpReceiverEnd { received, observed, ..UdpReceiverEnd::default() };
+        let parts = [split(1000, Some(&end(400, Some(500)))), split(500, Some(&end(500, None)))];
+        let total = total(1500, parts);
+        assert_eq!((total.lost, total.network, total.unknown), (100, 100, 500));
+        assert!((total.ratio.unwrap().estimate - 0.1).abs() < 1e-12);
     }
 
     #[test]

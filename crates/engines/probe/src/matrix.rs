@@ -35,6 +35,7 @@ pub fn tcp_run(round: u16, outcome: Outcome, client: Option<&TcpEnd>, server: Op
         outcome,
         lost: receiving.map_or(ByteCount(0), |end| sending.bytes - end.bytes),
         lost_in_host: ByteCount(0),
+        unknown: if receiving.is_some() { ByteCount(0) } else { sending.bytes },
         retransmits: client.and_then(|end| {
             end.streams.iter().filter_map(|stream| stream.retransmits).reduce(u64::saturating_add)
         }),
@@ -55,15 +56,17 @@ pub fn udp_run(
     let sending = client.map_or_else(MatrixEnd::default, |end| client_end(end.bytes, end.sent, end.elapsed));
     let receiving =
         server.map(|end| server_end(end.bytes, end.received + end.duplicates, block, end.elapsed));
-    let loss = server.map(|end| loss_split::split(sent.max(end.highest), end.received, end.drops));
+    let sent = sent.max(server.map_or(0, |end| end.highest));
+    let loss = loss_split::split(sent, server);
     let of = |datagrams: u64| ByteCount(datagrams.saturating_mul(block.0));
     MatrixRun {
         round,
         outcome,
         client: sending,
         server: receiving,
-        lost: loss.as_ref().map_or(ByteCount(0), |loss| of(loss.lost)),
-        lost_in_host: loss.as_ref().map_or(ByteCount(0), |loss| of(loss.host)),
+        lost: of(loss.lost),
+        lost_in_host: of(loss.host),
+        unknown: of(loss.unknown),
         retransmits: None,
     }
 }
@@ -180,6 +183,7 @@ mod tests {
         assert_eq!((run.lost, run.lost_in_host), (ByteCount(250), ByteCount(100)));
         let unheard = udp_run(1, Outcome::Failed, ByteCount(50), Some(&client), None);
         assert_eq!((unheard.lost, unheard.server), (ByteCount(0), None));
+        assert_eq!(unheard.unknown, ByteCount(1000), "no server has told what became of them");
     }
 
     #[test]
@@ -237,6 +241,7 @@ mod tests {
             }),
             lost: ByteCount(350),
             lost_in_host: ByteCount(100),
+            unknown: ByteCount(0),
             retransmits: None,
         };
         let found = udp_run(3, Outcome::Interrupted, ByteCount(50), Some(&client), Some(&server));

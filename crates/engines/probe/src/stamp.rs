@@ -25,6 +25,7 @@ mod window;
 use std::collections::VecDeque;
 
 use netaware_engine::{Engine, Input, Output};
+use netaware_stats::patience::Patience;
 use netaware_units::{Mono, Span, Stamp, Wall};
 use netaware_wire::echo::number_from;
 use netaware_wire::stamp::tlv::{self, Question, Questions, Told};
@@ -38,6 +39,7 @@ use window::{Arrival, Seen, Window};
 #[derive(Debug)]
 pub struct StampFlow {
     plan: StampPlan,
+    patience: Patience,
     questions: Questions,
     window: Window,
     events: VecDeque<StampEvent>,
@@ -46,8 +48,20 @@ pub struct StampFlow {
     closers: u32,
     /// Told by the reflector, the latest of each.
     told: Told,
+    /// Something has come, in time or late.
+    is_heard: bool,
+    if_silent: IfSilent,
     /// Set by `Stop`: answers are awaited until then and no longer.
     ends_at: Option<Mono>,
+}
+
+/// What becomes of a flow whose first packets have no answer at all within patience.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfSilent {
+    /// It goes on: the reflector may come.
+    GoOn,
+    /// It ends: nobody answers there.
+    End,
 }
 
 impl StampFlow {
@@ -56,19 +70,47 @@ impl StampFlow {
     /// # Errors
     /// A plan that cannot be carried out.
     pub fn new(plan: StampPlan) -> Result<Self, StampPlanError> {
+        let patience = Patience::fixed(plan.patience);
+        Self::waiting(plan, patience)
+    }
+
+    /// A flow whose patience follows the path, at least that of the plan.
+    ///
+    /// # Errors
+    /// A plan that cannot be carried out.
+    pub fn following(plan: StampPlan) -> Result<Self, StampPlanError> {
+        let patience = Patience::following(plan.patience).at_most(plan.most_patience());
+        Self::waiting(plan, patience)
+    }
+
+    fn waiting(plan: StampPlan, patience: Patience) -> Result<Self, StampPlanError> {
         plan.check()?;
         let room = plan.length - Mode::of(plan.key.as_ref()).base_len();
         Ok(Self {
             questions: Questions::fitting(&plan.questions(), room, plan.key.as_ref()),
-            window: Window::new(plan.patience),
+            window: Window::new(patience.span()),
+            patience,
             events: VecDeque::new(),
             counts: StampCounts::default(),
             next_due: plan.start,
             closers: 0,
             told: Told::default(),
+            is_heard: false,
+            if_silent: IfSilent::GoOn,
             ends_at: None,
             plan,
         })
+    }
+
+    /// The same, for a reflector that may not be there.
+    #[must_use]
+    pub fn if_silent(self, then: IfSilent) -> Self {
+        Self { if_silent: then, ..self }
+    }
+
+    /// How long an answer is waited for, as far as the path is known.
+    pub fn patience(&self) -> Span {
+        self.patience.span()
     }
 
     /// The counts up to now.
@@ -168,6 +210,8 @@ impl StampFlow {
         let number = counted.and_then(|sent| sent.checked_sub(1)).unwrap_or(reply.seq);
         self.note(told, number);
         let seen = Seen::new(reply, number, rx, ttl);
+        self.is_heard = true;
+        self.learn(seq, rx.at);
         match self.window.arrive(seq, seen, |mono| self.plan.wall(mono)) {
             Arrival::InTime => {}
             Arrival::Restarted => self.events.push_back(StampEvent::Restarted),
@@ -182,6 +226,18 @@ impl StampFlow {
                 self.events.push_back(StampEvent::Copy { seq, forward });
             }
             Arrival::Forgotten => self.counts.ignored.forgotten += 1,
+        }
+    }
+
+    /// Takes note of how long an answer took, which may be the first or a late one.
+    fn learn(&mut self, seq: u64, at: Mono) {
+        let Some(rtt) = self.window.since_departure(seq, at) else { return };
+        let before = self.patience.span();
+        self.patience.observe(rtt);
+        let patience = self.patience.span();
+        if patience != before {
+            self.window.set_patience(patience);
+            self.events.push_back(StampEvent::Patience(patience));
         }
     }
 
@@ -215,6 +271,10 @@ impl StampFlow {
                 _ => {}
             }
             self.events.push_back(event);
+        }
+        let in_vain = self.if_silent == IfSilent::End && !self.is_heard && self.window.dead() > 0;
+        if in_vain && self.ends_at.is_none() {
+            self.ends_at = Some(now);
         }
     }
 }

@@ -57,6 +57,17 @@ pub fn claimed_resolution() -> Span {
     Span::ZERO
 }
 
+/// How long this host has been suspended since it was started: [`now`] stands still meanwhile. Zero
+/// where the system does not say.
+pub fn suspended() -> Span {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        (read(libc::CLOCK_BOOTTIME) - now()).or_zero()
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    Span::ZERO
+}
+
 /// Now, as this host believes it to be in the world. May step; labels only.
 pub fn wall() -> Wall {
     #[expect(clippy::disallowed_methods, reason = "this is the room that reads clocks")]

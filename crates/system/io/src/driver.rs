@@ -35,6 +35,8 @@ pub struct Drive {
     pub sends: u64,
     /// Datagrams that never left.
     pub not_sent: u64,
+    /// Why the last of them did not.
+    pub why_not_sent: Option<NotSent>,
     /// Sends handed to the system more than 50 us after they were due.
     pub late_sends: u64,
     /// The latest of all.
@@ -302,6 +304,7 @@ impl<'a, E: Engine> Run<'a, E> {
 
     fn not_sent(&mut self, tag: Tag, why: NotSent) {
         self.drive.not_sent += 1;
+        self.drive.why_not_sent = Some(why);
         self.feed(clock::now(), Input::NotSent { tag, why });
     }
 

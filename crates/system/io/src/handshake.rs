@@ -2,8 +2,9 @@
 //!
 //! Of an accepted connection the kernel knows the time from SYN to SYN-ACK in microseconds: it is
 //! the first sample of its smoothed round trip (`tcpi_rtt`, RFC 6298 §2.2), and no data have
-//! changed it when the connection has just come about. A SYN that was repeated has no such sample
-//! that can be told from the answer to the first (Karn), and a refused connection leaves nothing
+//! changed it when the connection has just come about. A SYN that was repeated, as after a second
+//! on a slow path, has such a sample only by TCP's timestamps, which say which of them was answered;
+//! without them nobody can tell (Karn), and the time is that from the first. And a refused connection leaves nothing
 //! behind: with `CAP_NET_RAW` an [`AnswerEar`] hears the RST and has the kernel's stamp of it;
 //! without, the program's own reading has to do, which also holds the way into and out of the
 //! kernel, and the wait for a core.
@@ -36,8 +37,11 @@ pub enum Handshake {
     Refused(Timed),
     /// ICMP said why not.
     Unreachable,
-    /// Not at all within the patience, or it never left.
+    /// Not at all within the patience.
     Silent,
+    /// The SYN never left this host, and why: a firewall or the lack of a route of its own (errno),
+    /// or an option that cannot be had.
+    NotSent(Option<i32>),
 }
 
 /// A time and who took it.
@@ -57,9 +61,13 @@ impl Handshake {
         patience: Span,
         ear: Option<&mut AnswerEar>,
     ) -> Self {
-        let Ok(prepared) = options::prepare_connect(to, options) else { return Self::Silent };
+        let prepared = match options::prepare_connect(to, options) {
+            Ok(prepared) => prepared,
+            Err(error) => return Self::NotSent(error.errno()),
+        };
         // A refused socket has lost its port, if it did not choose one itself.
         let port = ear.as_ref().and_then(|_| prepared.bind_any());
+        let failed_before = failed_retransmissions();
         let began_at = clock::now();
         let outcome = options::connect_prepared(prepared, patience);
         let around = Timed { rtt: clock::now() - began_at, clock: ClockSource::Application };
@@ -69,6 +77,7 @@ impl Handshake {
                 options::close_now(&stream);
                 Self::Accepted(timed)
             }
+            Err(ConnectError::NotSent { source, .. }) => Self::NotSent(source.raw_os_error()),
             Err(ConnectError::System { source, .. }) => match source.kind() {
                 io::ErrorKind::ConnectionRefused => {
                     let answer = port.zip(ear).and_then(|(port, ear)| ear.answer(to.port(), port, began_at));
@@ -77,25 +86,44 @@ impl Handshake {
                     Self::Refused(heard.unwrap_or(around))
                 }
                 io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Self::Unreachable,
+                // The system tells nobody that a SYN was dropped on its way out, but counts it when
+                // it sends it again.
+                _ if failed_retransmissions() > failed_before => Self::NotSent(Some(EPERM)),
                 _ => Self::Silent,
             },
-            Err(ConnectError::Option { .. }) => Self::Silent,
+            Err(error @ ConnectError::Option { .. }) => Self::NotSent(error.errno()),
         }
     }
 }
 
+/// Segments that this host was to send again and could not, since it was started; of all
+/// connections of this network namespace.
+fn failed_retransmissions() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/net/netstat").unwrap_or_default();
+    let mut rows = text.lines().filter_map(|line| line.strip_prefix("TcpExt:")).map(str::split_whitespace);
+    let (Some(mut names), Some(mut values)) = (rows.next(), rows.next()) else { return 0 };
+    let place = names.position(|name| name == "TCPRetransFail");
+    place.and_then(|place| values.nth(place)?.parse().ok()).unwrap_or(0)
+}
+
+/// "Operation not permitted": what other sockets are told of a packet that the host's own firewall
+/// dropped.
+const EPERM: i32 = 1;
+
 /// What the kernel measured, if it did, once, and no longer than the call took.
 fn kernel(stream: &TcpStream, around: Timed) -> Option<Timed> {
     let info = TcpInfo::read(stream)?;
-    let measured = info.retransmits == 0 && info.rtt > Span::ZERO && info.rtt <= around.rtt;
+    let is_told = info.retransmits == 0 || info.timestamps;
+    let measured = is_told && info.rtt > Span::ZERO && info.rtt <= around.rtt;
     measured.then_some(Timed { rtt: info.rtt, clock: ClockSource::Kernel })
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::net::{IpAddr, TcpListener};
+    use std::net::TcpListener;
 
     use super::*;
+    use crate::zone::ZonedIp;
 
     const PATIENCE: Span = Span::from_secs(2);
 
@@ -128,8 +156,8 @@ mod tests {
     }
 
     /// `None`, said on stderr, where raw sockets are not permitted.
-    fn ear(of: IpAddr) -> Option<AnswerEar> {
-        AnswerEar::open(of)
+    fn ear(of: SocketAddr) -> Option<AnswerEar> {
+        AnswerEar::open(ZonedIp::of(of))
             .inspect_err(|why| {
                 let ci = std::env::var("CI");
                 assert_ne!(ci.as_deref(), Ok("true"), "{why}, and CI=true: a skip would hide that");
@@ -142,7 +170,7 @@ mod tests {
     fn a_refused_connection_has_the_kernels_time_where_raw_sockets_are_permitted() {
         for host in ["127.0.0.1:0", "[::1]:0"] {
             let to = TcpListener::bind(host).unwrap().local_addr().unwrap();
-            let Some(mut ear) = ear(to.ip()) else { return };
+            let Some(mut ear) = ear(to) else { return };
             for _ in 0..10 {
                 let before = clock::now();
                 let outcome = Handshake::attempt(to, &SocketOptions::default(), PATIENCE, Some(&mut ear));
@@ -157,7 +185,7 @@ mod tests {
     fn data_of_other_connections_do_not_crowd_out_the_kernels_time() {
         for host in ["127.0.0.1:0", "[::1]:0"] {
             let to = TcpListener::bind(host).unwrap().local_addr().unwrap();
-            let Some(mut ear) = ear(to.ip()) else { return };
+            let Some(mut ear) = ear(to) else { return };
             let listener = TcpListener::bind(host).unwrap();
             let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let mut receiver = listener.accept().unwrap().0;
@@ -176,8 +204,9 @@ mod tests {
 
     #[test]
     fn an_option_that_cannot_be_had_sends_nothing() {
+        assert!(failed_retransmissions() < u64::MAX);
         let to = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let options = SocketOptions { congestion: Some("no-such-thing".into()), ..SocketOptions::default() };
-        assert_eq!(Handshake::attempt(to, &options, PATIENCE, None), Handshake::Silent);
+        assert_eq!(Handshake::attempt(to, &options, PATIENCE, None), Handshake::NotSent(Some(libc::ENOENT)));
     }
 }

@@ -16,12 +16,13 @@ mod linux;
 #[cfg(not(target_os = "linux"))]
 mod portable;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use netaware_path::hops::{Round, RoundReport};
 
 use crate::options::{ConnectError, SocketOptions};
 use crate::stop::StopFlag;
+use crate::zone::ZonedIp;
 
 #[cfg(target_os = "linux")]
 use linux::System;
@@ -54,6 +55,8 @@ pub struct HopCounts {
     pub unstamped: u64,
     /// Datagrams with which somebody at the probed port answered.
     pub talked: u64,
+    /// Why the last probe that never left did not (errno).
+    pub refused: Option<i32>,
     /// Timestamp replies that do not repeat what they were asked: made up, or of an earlier run.
     pub forged: u64,
 }
@@ -83,7 +86,7 @@ impl HopSocket {
     }
 
     /// The host's own address on that way.
-    pub fn local(&self) -> Option<IpAddr> {
+    pub fn local(&self) -> Option<ZonedIp> {
         self.system.local()
     }
 

@@ -29,3 +29,4 @@ pub mod tcp_info;
 pub mod thread;
 pub mod udp_stream;
 pub mod volley;
+pub mod zone;

@@ -12,6 +12,9 @@ use std::time::Duration;
 use netaware_units::Span;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+use crate::tcp_info::TcpInfo;
+use crate::zone::{self, ZonedIp};
+
 pub mod header;
 
 /// What to set on a socket; the default leaves everything to the system.
@@ -34,8 +37,16 @@ pub struct SocketOptions {
     pub congestion: Option<String>,
     /// Send and receive through this interface only; Linux only.
     pub interface: Option<String>,
-    /// Local address to use.
-    pub source: Option<IpAddr>,
+    /// Local address to use, with its zone where it needs one.
+    pub source: Option<ZonedIp>,
+}
+
+impl SocketOptions {
+    /// The interface that these options name, if they do: the zone of addresses that lack one.
+    pub fn zone(&self) -> Option<u32> {
+        let of_source = || self.source.and_then(ZonedIp::zone);
+        self.interface.as_deref().and_then(zone::index).or_else(of_source)
+    }
 }
 
 /// Whether a local address may be in use by another socket of ours.
@@ -52,7 +63,7 @@ pub enum Reuse {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The system refused.
-    #[error("cannot {operation} {address}: {source}")]
+    #[error("cannot {operation} {}: {source}", zone::shown(*address))]
     System {
         /// "connect to", "listen on", …
         operation: &'static str,
@@ -61,14 +72,33 @@ pub enum ConnectError {
         /// The system's answer.
         source: io::Error,
     },
+    /// The system refused before anything left: this host has no way there, or a rule of its own
+    /// forbids it.
+    #[error("nothing could be sent to {}: {source}", zone::shown(*address))]
+    NotSent {
+        /// Whom nothing was sent to.
+        address: SocketAddr,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// An option cannot be had on this socket.
-    #[error("cannot use {address}: {source}")]
+    #[error("cannot use {}: {source}", zone::shown(*address))]
     Option {
         /// The address concerned.
         address: SocketAddr,
         /// Which option, and why.
         source: OptionError,
     },
+}
+
+impl ConnectError {
+    /// What the system answered.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::System { source, .. } | Self::NotSent { source, .. } => source.raw_os_error(),
+            Self::Option { source, .. } => source.source.raw_os_error(),
+        }
+    }
 }
 
 /// Why an option was not set.
@@ -136,8 +166,19 @@ pub fn prepare_connect(to: SocketAddr, options: &SocketOptions) -> Result<Unconn
 pub fn connect_prepared(prepared: Unconnected, patience: Span) -> Result<TcpStream, ConnectError> {
     let Unconnected { socket, to } = prepared;
     let patience = patience.to_std().max(Duration::from_millis(1));
-    socket.connect_timeout(&to.into(), patience).map_err(system("connect to", to))?;
-    Ok(socket.into())
+    match socket.connect_timeout(&to.into(), patience) {
+        Ok(()) => Ok(socket.into()),
+        Err(source) if is_ours(&source) && TcpInfo::segments_out(&socket) == Some(0) => {
+            Err(ConnectError::NotSent { address: to, source })
+        }
+        Err(source) => Err(system("connect to", to)(source)),
+    }
+}
+
+/// Whether it may be this host itself that refuses, and no ICMP answer.
+fn is_ours(error: &io::Error) -> bool {
+    use io::ErrorKind::{AddrNotAvailable, HostUnreachable, NetworkUnreachable, PermissionDenied};
+    matches!(error.kind(), AddrNotAvailable | HostUnreachable | NetworkUnreachable | PermissionDenied)
 }
 
 /// Sets on an accepted socket what can still be set: buffers, MSS, congestion control, DSCP, TTL,
@@ -267,7 +308,8 @@ fn prepare_both(socket: &Socket, address: SocketAddr, options: &SocketOptions) -
 
 fn bind_source(socket: &Socket, to: SocketAddr, options: &SocketOptions) -> Result<(), ConnectError> {
     let Some(source) = options.source else { return Ok(()) };
-    let local = SocketAddr::new(source, 0);
+    // A socket may be bound to the address of one link alone.
+    let local = source.within(ZonedIp::of(to).zone()).at(0);
     if local.is_ipv4() != to.is_ipv4() {
         let source = io::Error::new(io::ErrorKind::InvalidInput, format!("{to} is of the other IP version"));
         return Err(ConnectError::System { operation: "bind to", address: local, source });

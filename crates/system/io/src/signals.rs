@@ -1,4 +1,5 @@
-//! What a library does to keep out of the way of its program's signals.
+//! What a library does to keep out of the way of its program's signals, and what a program was
+//! started with.
 
 use std::io;
 
@@ -10,6 +11,16 @@ pub fn block_all() {
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+    }
+}
+
+/// Whether the process ignores a signal, as one that `nohup` has started ignores `SIGHUP`. False for
+/// a number that is no signal.
+pub fn is_ignored(signal: i32) -> bool {
+    // SAFETY: an all-zero action is a valid one to write to; nothing is changed.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
     }
 }
 
@@ -95,6 +106,16 @@ fn is_pending() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_signal_that_is_ignored_is_told_from_one_that_is_not() {
+        // SAFETY: handlers of the system's own.
+        unsafe { libc::signal(libc::SIGWINCH, libc::SIG_IGN) };
+        assert!(is_ignored(libc::SIGWINCH) && !is_ignored(-1));
+        // SAFETY: as above.
+        unsafe { libc::signal(libc::SIGWINCH, libc::SIG_DFL) };
+        assert!(!is_ignored(libc::SIGWINCH));
+    }
 
     #[test]
     fn a_signal_of_the_time_in_between_is_gone_afterwards() {

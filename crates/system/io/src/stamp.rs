@@ -12,14 +12,16 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
 
+pub use netaware_probe::stamp::IfSilent;
 use netaware_probe::stamp::{StampCounts, StampEvent, StampFlow, StampPlan, StampPlanError};
+use netaware_stats::patience::{LEAST, Waiting};
 use netaware_units::{Span, Wall};
 use netaware_wire::proof::Key;
 use netaware_wire::stamp::ErrorEstimate;
 use netaware_wire::stamp::tlv::Told;
 
 use crate::clock;
-use crate::driver::{self, Drive, DriveError, Waiting};
+use crate::driver::{self, Drive, DriveError};
 use crate::options::{ConnectError, SocketOptions, connect_udp};
 use crate::probe_socket::{ProbeSocket, Stamping};
 use crate::stop::StopFlag;
@@ -35,6 +37,10 @@ pub struct StampOptions {
     pub length: usize,
     /// A packet without an answer for so long is lost.
     pub patience: Span,
+    /// Whether that is meant exactly.
+    pub waiting: Waiting,
+    /// What becomes of it where nobody answers.
+    pub if_silent: IfSilent,
     /// Packets prove it and must.
     pub key: Option<Key>,
     /// Of the socket; replies are asked to have the same DSCP.
@@ -50,7 +56,9 @@ impl StampOptions {
             interval: Span::from_millis(10),
             count: None,
             length: USUAL_LENGTH,
-            patience: Span::from_secs(1),
+            patience: LEAST,
+            waiting: Waiting::AtLeast,
+            if_silent: IfSilent::GoOn,
             key: None,
             socket: SocketOptions::default(),
             error: clock_quality(),
@@ -105,6 +113,8 @@ pub struct StampRun {
     pub same_clock: Option<bool>,
     /// Whether it counts its answers.
     pub stateful: Option<bool>,
+    /// How long an answer was waited for in the end.
+    pub patience: Span,
     /// Whether questions about that had room in the packets.
     pub asked_questions: bool,
     /// The instrument.
@@ -127,16 +137,22 @@ pub fn run(
     on_event: &mut dyn FnMut(StampEvent),
 ) -> Result<StampRun, StampRunError> {
     let epoch = clock::wall_at_zero();
-    let mut flow = StampFlow::new(plan(options, epoch)).map_err(StampRunError::Plan)?;
+    let plan = plan(options, epoch);
+    let flow = match options.waiting {
+        Waiting::Exactly => StampFlow::new(plan),
+        Waiting::AtLeast => StampFlow::following(plan),
+    };
+    let mut flow = flow.map_err(StampRunError::Plan)?.if_silent(options.if_silent);
     let unusable = |source| StampRunError::Socket { to, source };
     let socket = ProbeSocket::new(connect_udp(to, &options.socket)?, Stamping::Kernel).map_err(unusable)?;
-    let drive = driver::run(&mut flow, &socket, Waiting::Asleep, stop, on_event)?;
+    let drive = driver::run(&mut flow, &socket, driver::Waiting::Asleep, stop, on_event)?;
     let moved = clock::wall_at_zero().since(epoch);
     Ok(StampRun {
         counts: flow.counts(),
         told: flow.told(),
         same_clock: flow.same_clock(),
         stateful: flow.is_stateful(),
+        patience: flow.patience(),
         asked_questions: flow.asks_questions(),
         drive,
         local: socket.local_addr().ok(),

@@ -91,20 +91,20 @@ impl TcpInfo {
     /// Asks the kernel; `None` where there is no `TCP_INFO` of Linux.
     #[cfg(target_os = "linux")]
     pub fn read(stream: &TcpStream) -> Option<Self> {
-        use std::os::fd::AsRawFd;
-        let mut raw = RawTcpInfo::default();
-        let mut len = size_of::<RawTcpInfo>() as libc::socklen_t;
-        // SAFETY: `raw` is plain data of `len` bytes; the kernel writes at most `len` of them.
-        let status = unsafe {
-            libc::getsockopt(
-                stream.as_raw_fd(),
-                libc::IPPROTO_TCP,
-                libc::TCP_INFO,
-                (&raw mut raw).cast(),
-                &raw mut len,
-            )
-        };
-        (status == 0).then(|| Self::from(&raw))
+        RawTcpInfo::read(stream).map(|raw| Self::from(&raw))
+    }
+
+    /// Segments of any kind that were handed to the network layer, of a connection that has not
+    /// been reset; `None` where the kernel does not tell.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn segments_out(socket: &socket2::Socket) -> Option<u32> {
+        RawTcpInfo::read(socket).map(|raw| raw.segs_out)
+    }
+
+    /// Not told.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn segments_out(_: &socket2::Socket) -> Option<u32> {
+        None
     }
 
     /// Asks the kernel; `None` where there is no `TCP_INFO` of Linux.
@@ -117,6 +117,25 @@ impl TcpInfo {
 /// Zero is what the kernel says of what it has not measured, or does not tell.
 fn known<T: Default + PartialEq>(figure: T) -> Option<T> {
     (figure != T::default()).then_some(figure)
+}
+
+#[cfg(target_os = "linux")]
+impl RawTcpInfo {
+    fn read(socket: &impl std::os::fd::AsRawFd) -> Option<Self> {
+        let mut raw = RawTcpInfo::default();
+        let mut len = size_of::<RawTcpInfo>() as libc::socklen_t;
+        // SAFETY: `raw` is plain data of `len` bytes; the kernel writes at most `len` of them.
+        let status = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                (&raw mut raw).cast(),
+                &raw mut len,
+            )
+        };
+        (status == 0).then_some(raw)
+    }
 }
 
 /// The congestion control in use, as the kernel names it.

@@ -39,7 +39,7 @@ mod wait;
 
 use std::net::UdpSocket;
 
-use netaware_record::{CpuUse, ReceiverTick, UdpReceiverEnd, UdpSenderEnd};
+use netaware_record::{CpuUse, Outcome, ReceiverTick, UdpReceiverEnd, UdpSenderEnd};
 use netaware_units::Span;
 use netaware_wire::control::UdpPlan;
 #[cfg(target_os = "linux")]
@@ -87,6 +87,11 @@ pub fn send(
         };
         outbox.say_end();
         end.calls = outbox.calls();
+        end.refusals = outbox.answers();
+        if end.sent == 0 && end.not_sent > 0 {
+            // Nothing left: whatever ended the stream, it was not carried out.
+            end.outcome = Outcome::Failed;
+        }
         end
     })
     .map_or_else(failed_sender, |(mut end, cpu)| {
@@ -141,7 +146,7 @@ fn on_own_thread<T: Send>(
 }
 
 fn failed_sender(_: std::io::Error) -> UdpSenderEnd {
-    UdpSenderEnd { outcome: netaware_record::Outcome::Failed, ..UdpSenderEnd::default() }
+    UdpSenderEnd { outcome: Outcome::Failed, ..UdpSenderEnd::default() }
 }
 
 /// A blocked call returns after this and looks at the stop flag and the clock.

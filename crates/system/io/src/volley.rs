@@ -90,10 +90,13 @@ impl VolleySocket {
         let datagram = &mut self.bytes[..length];
         Header { kind: Kind::Data, flow: self.flow, seq, sent_at: now.0 }.emit(datagram);
         let give_up = now + LONGEST_WAIT;
+        let mut answers = 0;
         loop {
             match self.socket.send(datagram) {
-                // An answer about an earlier packet; this one has not been tried yet.
-                Err(error) if is_refusal(&error) && clock::now() < give_up => {}
+                // An answer about an earlier packet; this one has not been tried yet. One that
+                // comes again is about this one: without a route no packet leaves, and the train
+                // must not wait for each.
+                Err(error) if is_refusal(&error) && answers < MOST_ANSWERS => answers += 1,
                 // The device is slower than the program: it leaves when there is room, and the
                 // stamp is that of the first try.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && clock::now() < give_up => {}
@@ -144,6 +147,9 @@ impl VolleySocket {
 
 /// For what leaves back to back through a slow device.
 const SEND_BUFFER: usize = 4 << 20;
+/// Answers about earlier packets, of the socket and of its error queue, that may come before a
+/// packet is tried.
+const MOST_ANSWERS: u32 = 2;
 /// For room in the send buffer.
 const LONGEST_WAIT: Span = Span::from_millis(20);
 /// Before the first packet, so that it is on time.

@@ -7,9 +7,10 @@
 //! 0. Attempts are made no more often than after 1 s, then 2, to 60 s.
 
 use std::io::{self, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 
+use netaware_io::zone;
 use netaware_record::passive::{ProbeReport, TaskRow};
 use netaware_tls::Refusal;
 use netaware_units::{Mono, Span, Wall};
@@ -221,7 +222,7 @@ impl Exporter {
 
     fn connect(&self) -> Result<Line, ExportError> {
         let failed = |source| ExportError::Connect { target: self.target.clone(), source };
-        let addresses = (self.target.host.as_str(), self.target.port).to_socket_addrs().map_err(failed)?;
+        let addresses = zone::resolve(&self.target.host, self.target.port).map_err(failed)?;
         let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
         for address in addresses {
             match self.connect_to(address) {

@@ -17,6 +17,18 @@ pub(crate) const MOST_ROUTERS: usize = 254;
 /// Everything in these networks leads into the path; nothing else leads anywhere.
 pub(crate) const PREFIX_LENGTHS: [u8; 2] = [16, 32];
 
+/// Under this address host B sees host A behind a NAT.
+pub(crate) const OUTSIDE: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 3);
+
+/// The network in which host A finds IPv4 hosts behind a NAT64 (RFC 6052).
+pub(crate) const NAT64_NETWORK: &str = "64:ff9b::/96";
+
+/// The IPv6 address by which an IPv4 host is reached through a NAT64.
+pub(crate) fn through_nat64(address: Ipv4Addr) -> Ipv6Addr {
+    let [a, b, c, d] = address.octets().map(u16::from);
+    Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, a << 8 | b, c << 8 | d)
+}
+
 /// Of [`PREFIX_LENGTHS`].
 pub(crate) const V4_NETWORK: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 0);
 

@@ -9,15 +9,19 @@
 //! never handed over before its deadline.
 
 use std::io;
+use std::net::IpAddr;
 
-use netaware_netmodel::{Answer, Fate, Network, Packet, Scenario, Side};
+use netaware_netmodel::scenario::Rewrite;
+use netaware_netmodel::{Answer, DropCause, Fate, Network, Packet, Scenario, Side};
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use serde::Serialize;
 
 use crate::addresses::{Addressee, Addresses};
 use crate::icmp::{self, Message};
+use crate::nat::Nat;
 use crate::packet::{self, Header};
+use crate::reset;
 use crate::slab::{Origin, Slab, Stored};
 use crate::tally::Tally;
 use crate::world::{Idled, Witness, World};
@@ -36,6 +40,9 @@ pub(crate) struct Emulator {
     nothing_at: [Mono; 2],
     idled: Idled,
     answer: Vec<u8>,
+    nat: Option<Nat>,
+    /// What the hops write over, by hop, in each direction.
+    rewrites: [Vec<(usize, Rewrite)>; 2],
 }
 
 impl Emulator {
@@ -45,10 +52,15 @@ impl Emulator {
         let wires = scenario.hops.iter().flat_map(|hop| hop.forward.wires.iter().chain(&hop.reverse.wires));
         let duplicates = wires.into_iter().any(|wire| wire.duplication > 0.0);
         let linger = if duplicates { LINGER } else { Span::ZERO };
+        let addresses = Addresses::new(scenario.hops.len());
+        let rewrites = [Side::A, Side::B].map(|side| {
+            let links = scenario.links(side).into_iter();
+            links.filter_map(|(hop, link)| Some((hop, link.rewrite?))).collect()
+        });
         Self {
             network: Network::new(scenario, seed),
             slab: Slab::new(MOST_BYTES, largest_packet, linger),
-            addresses: Addresses::new(scenario.hops.len()),
+            addresses,
             tally: Tally::new(epoch),
             epoch,
             looked_at: epoch,
@@ -56,6 +68,8 @@ impl Emulator {
             // The way to the first round, through threads and measurements, is no loss.
             idled: Idled::Woken,
             answer: Vec::with_capacity(largest_packet),
+            nat: scenario.nat.as_ref().map(|nat| Nat::new(nat, addresses)),
+            rewrites,
         }
     }
 
@@ -129,15 +143,23 @@ impl Emulator {
     }
 
     fn offer(&mut self, at: Mono, from: Side, vacancy: u32, length: usize, waited: Option<Span>) {
+        let model_time = self.model_time(at);
+        let translated = match &mut self.nat {
+            Some(nat) if from == Side::B => nat.inward(model_time, self.slab.buffer(vacancy), length),
+            _ => Some(length),
+        };
+        let length = translated.unwrap_or(0);
         let bytes = self.slab.buffer(vacancy).get(..length).unwrap_or(&[]);
         let parsed = Header::parse(bytes)
-            .and_then(|header| Some((header, self.addresses.addressee(header.destination)?)))
+            .and_then(|header| Some((header, self.addressee(header.destination)?)))
             .filter(|(_, addressee)| *addressee != Addressee::Host(from));
         let Some((header, addressee)) = parsed else {
             self.tally.strangers += 1;
             return;
         };
         self.tally.taken += 1;
+        let kind = header.kind();
+        self.tally.entered(model_time, from, kind.protocol, length as u64);
         let woken = std::mem::replace(&mut self.idled, Idled::Awake) == Idled::Woken;
         self.tally.woken += u64::from(woken);
         let bound = (!woken).then(|| at - self.nothing_at[from as usize]);
@@ -152,8 +174,12 @@ impl Emulator {
             flow: header.flow,
             dont_fragment: header.dont_fragment,
         };
-        let at = self.model_time(at);
-        self.network.offer(at, from, packet);
+        self.network.offer_kind(model_time, from, packet, kind);
+    }
+
+    fn addressee(&self, address: IpAddr) -> Option<Addressee> {
+        let behind_nat = self.nat.as_ref().filter(|nat| nat.means_far_host(address));
+        behind_nat.map(|_| Addressee::Host(Side::B)).or_else(|| self.addresses.addressee(address))
     }
 
     /// Routers in the model have no address: a packet for one is made to end there, and is answered
@@ -168,19 +194,35 @@ impl Emulator {
 
     fn release(&mut self, now: Mono, world: &mut impl World, witness: &mut impl Witness) {
         let due = self.model_time(now);
-        let Self { network, slab, addresses, tally, epoch, answer, .. } = self;
+        let Self { network, slab, addresses, tally, epoch, answer, nat, rewrites, .. } = self;
         network.advance(due, &mut |fate| {
             let deadline = *epoch + Span(fate.at().0.cast_signed());
             let late = world.now() - deadline;
             let is_final = match fate {
                 Fate::Delivered { id, to, hop_limit, duplicate, corrupted_bit, .. } => {
-                    deliver(world, slab, tally, id, to, hop_limit, corrupted_bit, late);
+                    if let Some(stored) = slab.find(id) {
+                        for (_, what) in &rewrites[to.other() as usize] {
+                            packet::rewrite(stored.bytes, stored.header.version, *what);
+                        }
+                    }
+                    let nat = nat.as_mut().filter(|_| to == Side::B).map(|nat| (nat, due));
+                    deliver(world, slab, tally, nat, id, to, hop_limit, corrupted_bit, late);
                     !duplicate
                 }
                 Fate::Answered { id, to, hop, answer: said, .. } => {
-                    if reply(slab, *addresses, id, hop, said, answer) {
+                    let crossed = rewrites[to as usize].iter().filter(|(at, _)| match to {
+                        Side::A => *at <= hop,
+                        Side::B => *at > hop,
+                    });
+                    let crossed = crossed.map(|(_, what)| *what);
+                    let is_quotable = prepare(slab, nat.as_mut(), id, to, crossed);
+                    if is_quotable && reply(slab, *addresses, id, hop, said, answer) {
                         hand_over(world, tally, to, answer, late);
                     }
+                    true
+                }
+                Fate::Dropped { id, cause: DropCause::Reset, .. } => {
+                    reset(world, slab, tally, *addresses, id, answer, late);
                     true
                 }
                 Fate::Dropped { .. } => true,
@@ -225,6 +267,7 @@ fn deliver(
     world: &mut impl World,
     slab: &mut Slab,
     tally: &mut Tally,
+    nat: Option<(&mut Nat, Mono)>,
     id: u64,
     to: Side,
     hop_limit: u8,
@@ -237,6 +280,13 @@ fn deliver(
         return;
     };
     packet::set_hop_limit(stored.bytes, stored.header.version, hop_limit);
+    if let Some((nat, now)) = nat {
+        match nat.outward(now, &stored.header, stored.bytes) {
+            Some(bytes) => hand_over(world, tally, to, bytes, late),
+            None => tally.strangers += 1,
+        }
+        return;
+    }
     match corrupted_bit {
         None => hand_over(world, tally, to, stored.bytes, late),
         Some(bit) => {
@@ -244,6 +294,45 @@ fn deliver(
             hand_over(world, tally, to, stored.bytes, late);
             // A duplicate is not corrupted by what happened to the original.
             packet::flip(stored.bytes, bit);
+        }
+    }
+}
+
+/// Makes a packet what its sender and the hops so far made of it, for a router that quotes it; false
+/// if that cannot be done.
+fn prepare(
+    slab: &mut Slab,
+    nat: Option<&mut Nat>,
+    id: u64,
+    to: Side,
+    rewrites: impl Iterator<Item = Rewrite>,
+) -> bool {
+    let Some(stored) = slab.find(id) else { return false };
+    for what in rewrites {
+        packet::rewrite(stored.bytes, stored.header.version, what);
+    }
+    match nat.filter(|_| to == Side::B) {
+        Some(nat) => nat.undo_for_far(&stored.header, stored.bytes),
+        None => true,
+    }
+}
+
+/// Resets both ends of the connection that a packet belongs to, at once: a middlebox far away would
+/// take as long as its packets do.
+fn reset(
+    world: &mut impl World,
+    slab: &mut Slab,
+    tally: &mut Tally,
+    addresses: Addresses,
+    id: u64,
+    out: &mut Vec<u8>,
+    late: Span,
+) {
+    let Some(stored) = slab.find(id) else { return };
+    for (onward, host) in [(true, stored.header.destination), (false, stored.header.source)] {
+        let Some(Addressee::Host(side)) = addresses.addressee(host) else { continue };
+        if reset::emit(&stored.header, stored.bytes, onward, out) {
+            hand_over(world, tally, side, out, late);
         }
     }
 }

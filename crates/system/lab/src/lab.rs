@@ -132,7 +132,15 @@ impl Lab {
         let stamped = options.truth.as_ref().is_some_and(|file| file.detail == TruthDetail::Packets);
         let [a, b] = SIDES.map(|side| {
             let mtus = [IpVersion::V4, IpVersion::V6].map(|version| mtu_of(scenario, side, version));
-            namespace::furnish(&self.namespace(side), &self.state.mark, side, mtus, self.addresses, stamped)
+            namespace::furnish(
+                &self.namespace(side),
+                &self.state.mark,
+                side,
+                mtus,
+                self.addresses,
+                scenario,
+                stamped,
+            )
         });
         let (largest, core) = (self.largest_packet(), self.state.core);
         self.running = Some(Running::start(scenario, options, [a?, b?], largest, core, truth)?);

@@ -7,16 +7,18 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io;
+use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use netaware_io::clock;
 use netaware_io::sent_ear::SentEar;
-use netaware_netmodel::Side;
+use netaware_netmodel::scenario::NatKind;
+use netaware_netmodel::{Scenario, Side};
 use netaware_record::IpVersion;
 use netaware_units::Span;
 
-use crate::addresses::{PREFIX_LENGTHS, V4_NETWORK};
+use crate::addresses::{NAT64_NETWORK, PREFIX_LENGTHS, V4_NETWORK, through_nat64};
 use crate::process::ProcessId;
 use crate::state::Phase;
 use crate::system::{self, Signal};
@@ -75,6 +77,7 @@ pub(crate) fn furnish(
     side: Side,
     mtus: [u32; 2],
     addresses: Addresses,
+    scenario: &Scenario,
     stamped: bool,
 ) -> Result<HostEnd, LabError> {
     let end = within(namespace, || {
@@ -90,11 +93,19 @@ pub(crate) fn furnish(
     // address detection: it would keep the address unusable for a second.
     let mut lines = format!(
         "link set dev {DEVICE} mtu {mtu} txqueuelen {QUEUE} addrgenmode none\n\
-         link set dev {DEVICE} up\n\
-         address add {v4}/{long4} dev {DEVICE}\n\
-         address add {v6}/{long6} dev {DEVICE} nodad\n"
+         link set dev {DEVICE} up\n"
     );
-    if mtu4 < mtu {
+    let lacks = scenario.hosts[side as usize].lacks;
+    if lacks != Some(IpVersion::V4) {
+        let _ = writeln!(lines, "address add {v4}/{long4} dev {DEVICE}");
+    }
+    if lacks != Some(IpVersion::V6) {
+        let _ = writeln!(lines, "address add {v6}/{long6} dev {DEVICE} nodad");
+    }
+    if side == Side::A && scenario.nat.as_ref().is_some_and(|nat| nat.kind == NatKind::Nat64) {
+        let _ = writeln!(lines, "route add {NAT64_NETWORK} dev {DEVICE}");
+    }
+    if mtu4 < mtu && lacks != Some(IpVersion::V4) {
         let _ = writeln!(
             lines,
             "route change {V4_NETWORK}/{long4} dev {DEVICE} proto kernel scope link src {v4} mtu {mtu4}"
@@ -109,7 +120,7 @@ pub(crate) fn furnish(
         let sent = within(namespace, || SentEar::open(DEVICE, HEARD_BYTES));
         end.sent = Some(sent.map_err(LabError::system(format!("hear what '{namespace}' sends")))?);
     }
-    write_files(namespace, mark, addresses)?;
+    write_files(namespace, mark, addresses, scenario)?;
     Ok(end)
 }
 
@@ -118,26 +129,42 @@ const QUEUE: u32 = 10_000;
 /// As much as the device's own queue holds.
 const HEARD_BYTES: i32 = 64 << 20;
 
-fn write_files(namespace: &str, mark: &str, addresses: Addresses) -> Result<(), LabError> {
+fn write_files(
+    namespace: &str,
+    mark: &str,
+    addresses: Addresses,
+    scenario: &Scenario,
+) -> Result<(), LabError> {
     let folder = files(namespace);
     fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
     // Without name servers, so that an unknown name fails at once instead of asking the real
     // network.
     let resolv = format!("# {mark}\noptions timeout:1 attempts:1\n");
-    for (file, text) in [("hosts", hosts(mark, addresses)), ("resolv.conf", resolv)] {
+    for (file, text) in [("hosts", hosts(mark, addresses, scenario)), ("resolv.conf", resolv)] {
         let file = folder.join(file);
         fs::write(&file, text).map_err(LabError::file(&file))?;
     }
     Ok(())
 }
 
-/// `a`, `b`, `a4`, `b6`, and `r1` for the first router.
-fn hosts(mark: &str, addresses: Addresses) -> String {
+/// `a`, `b`, `a4`, `b6`, and `r1` for the first router. A host that lacks a version has no name for
+/// it, except where a NAT64 gives it one (DNS64).
+fn hosts(mark: &str, addresses: Addresses, scenario: &Scenario) -> String {
     let mut text = format!("# {mark}\n127.0.0.1 localhost\n::1 localhost ip6-localhost\n");
     let versions = [(IpVersion::V4, 4), (IpVersion::V6, 6)];
     for (side, name) in [(Side::A, "a"), (Side::B, "b")] {
         for (version, digit) in versions {
-            let _ = writeln!(text, "{} {name} {name}{digit}", addresses.host(side, version));
+            let mut address = addresses.host(side, version);
+            if scenario.hosts[side as usize].lacks == Some(version) {
+                let is_nat64 = scenario.nat.as_ref().is_some_and(|nat| nat.kind == NatKind::Nat64);
+                match addresses.host(side, IpVersion::V4) {
+                    IpAddr::V4(v4) if is_nat64 && version == IpVersion::V6 => {
+                        address = through_nat64(v4).into();
+                    }
+                    _ => continue,
+                }
+            }
+            let _ = writeln!(text, "{address} {name} {name}{digit}");
         }
     }
     for hop in 0..addresses.routers() {
@@ -275,10 +302,17 @@ mod tests {
 
     #[test]
     fn every_host_and_router_has_a_name() {
-        let text = hosts("m", Addresses::new(3));
+        let path =
+            |more: &str| Scenario::parse(&format!("about = 'x'\n[[hop]]\nrate = '1Mbit/s'\n{more}")).unwrap();
+        let text = hosts("m", Addresses::new(3), &path(""));
         for line in ["10.77.0.2 b b4", "fd77::2 b b6", "10.77.2.1 r2", "fd77:0:1::1 r1"] {
             assert!(text.contains(line), "{text}");
         }
         assert!(!text.contains("r3"));
+        let text = hosts("m", Addresses::new(3), &path("[host.b]\nlacks = 'v6'"));
+        assert!(text.contains("10.77.0.2 b b4") && !text.contains("fd77::2"), "{text}");
+        let nat64 = "[host.b]\nlacks = 'v6'\n[nat]\nkind = 'nat64'\nidle = '30s'";
+        let text = hosts("m", Addresses::new(3), &path(nat64));
+        assert!(text.contains("64:ff9b::a4d:2 b b6"), "{text}");
     }
 }

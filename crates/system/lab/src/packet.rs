@@ -5,6 +5,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use netaware_netmodel::Kind;
+use netaware_netmodel::scenario::{Protocol, Rewrite};
 use netaware_record::IpVersion;
 
 /// The fields of an IP header that a path looks at.
@@ -23,6 +25,10 @@ pub(crate) struct Header {
     pub(crate) payload_at: usize,
     /// Not the first piece of a fragmented packet.
     pub(crate) later_fragment: bool,
+    /// Of source and destination; 0 where they are not visible.
+    pub(crate) ports: [u16; 2],
+    /// DSCP and ECN.
+    pub(crate) traffic_class: u8,
 }
 
 pub(crate) const ICMP: u8 = 1;
@@ -62,6 +68,8 @@ impl Header {
             protocol: head[9],
             payload_at,
             later_fragment: fragment & 0x1fff != 0,
+            ports: [0; 2],
+            traffic_class: head[1],
         };
         // More fragments to come or offset: only the first piece has ports, so none counts them.
         let whole = fragment.trailing_zeros() >= 14;
@@ -87,6 +95,8 @@ impl Header {
             protocol,
             payload_at: V6_HEADER,
             later_fragment: protocol == IPV6_FRAGMENT && offset != 0,
+            ports: [0; 2],
+            traffic_class: head[0] << 4 | head[1] >> 4,
         };
         Some(header.with_flow(&head[8..40], bytes, true))
     }
@@ -95,7 +105,21 @@ impl Header {
         let has_ports = whole && matches!(self.protocol, TCP | UDP);
         let ports = bytes.get(self.payload_at..self.payload_at + 4).filter(|_| has_ports).unwrap_or(&[]);
         self.flow = fnv(addresses.iter().chain([&self.protocol]).chain(ports));
+        if let [a, b, c, d] = *ports {
+            self.ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
+        }
         self
+    }
+
+    /// What filters tell it apart by.
+    pub(crate) fn kind(&self) -> Kind {
+        let protocol = match self.protocol {
+            TCP => Protocol::Tcp,
+            UDP => Protocol::Udp,
+            ICMP | ICMPV6 => Protocol::Icmp,
+            _ => Protocol::Other,
+        };
+        Kind { protocol, ports: self.ports, ecn: self.traffic_class & 0b11 != 0 }
     }
 
     /// What follows the IP header.
@@ -136,6 +160,39 @@ pub(crate) fn set_hop_limit(bytes: &mut [u8], version: IpVersion, hop_limit: u8)
     }
 }
 
+/// Writes over DSCP and ECN, and in IPv4 mends the header checksum. `bytes` must have been parsed.
+pub(crate) fn rewrite(bytes: &mut [u8], version: IpVersion, what: Rewrite) {
+    let old = match version {
+        IpVersion::V4 => bytes[1],
+        IpVersion::V6 => bytes[0] << 4 | bytes[1] >> 4,
+    };
+    let dscp = what.dscp.map_or(old & 0xfc, |dscp| dscp << 2);
+    let new = dscp | if what.clear_ecn { 0 } else { old & 0b11 };
+    match version {
+        IpVersion::V4 => patch(bytes, 0, &[bytes[0], new], &[10]),
+        IpVersion::V6 => {
+            bytes[0] = bytes[0] & 0xf0 | new >> 4;
+            bytes[1] = bytes[1] & 0x0f | new << 4;
+        }
+    }
+}
+
+/// Writes whole words over others and keeps the checksums at the offsets `sums` right (RFC 1624,
+/// equation 3). What lies beyond the end is left out.
+pub(crate) fn patch(bytes: &mut [u8], at: usize, new: &[u8], sums: &[usize]) {
+    let word = |bytes: &[u8], at: usize| Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
+    for (place, pair) in (at..).step_by(2).zip(new.chunks_exact(2)) {
+        let Some(before) = word(bytes, place) else { return };
+        let after = u16::from_be_bytes([pair[0], pair[1]]);
+        for sum in sums {
+            let Some(checksum) = word(bytes, *sum) else { continue };
+            let mended = !fold(u32::from(!checksum) + u32::from(!before) + u32::from(after));
+            bytes[*sum..*sum + 2].copy_from_slice(&mended.to_be_bytes());
+        }
+        bytes[place..place + 2].copy_from_slice(pair);
+    }
+}
+
 /// Turns over one bit, counted from the first bit of the packet; beyond its end nothing happens.
 pub(crate) fn flip(bytes: &mut [u8], bit: u32) {
     if let Some(byte) = bytes.get_mut(bit as usize / 8) {
@@ -165,6 +222,33 @@ fn fold(mut sum: u32) -> u16 {
     }
     sum as u16
 }
+
+/// Writes a whole packet into `out`, replacing what was there.
+pub(crate) fn emit(from: IpAddr, to: IpAddr, protocol: u8, body: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    let length = body.len() as u16;
+    match (from, to) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let [high, low] = (length + V4_HEADER as u16).to_be_bytes();
+            out.extend([0x45, 0, high, low, 0, 0, 0x40, 0, HOP_LIMIT, protocol, 0, 0]);
+            out.extend(from.octets());
+            out.extend(to.octets());
+            let sum = checksum(&[out]);
+            out[10..12].copy_from_slice(&sum.to_be_bytes());
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            let [high, low] = length.to_be_bytes();
+            out.extend([0x60, 0, 0, 0, high, low, protocol, HOP_LIMIT]);
+            out.extend(from.octets());
+            out.extend(to.octets());
+        }
+        _ => {}
+    }
+    out.extend(body);
+}
+
+/// Of packets that a middlebox makes.
+const HOP_LIMIT: u8 = 64;
 
 /// Builds packets for tests.
 #[cfg(test)]
@@ -262,6 +346,26 @@ mod tests {
             set_hop_limit(&mut bytes, IpVersion::V4, hop_limit);
             assert_eq!(checksum(&[&bytes[..20]]), 0, "{hop_limit}");
             assert_eq!(Header::parse(&bytes).unwrap().hop_limit, hop_limit);
+        }
+    }
+
+    #[test]
+    fn a_rewritten_class_keeps_the_checksum_and_what_was_not_asked_for() {
+        for (from, to) in [(v4(1), v4(2)), (v6(1), v6(2))] {
+            let mut bytes = made::udp(from, to, 9, 10);
+            let version = Header::parse(&bytes).unwrap().version;
+            let rows = [
+                (Rewrite { dscp: Some(46), clear_ecn: false }, 46 << 2),
+                (Rewrite { dscp: None, clear_ecn: true }, 46 << 2),
+                (Rewrite { dscp: Some(0), clear_ecn: true }, 0),
+            ];
+            for (what, class) in rows {
+                rewrite(&mut bytes, version, what);
+                let header = Header::parse(&bytes).unwrap();
+                assert_eq!(header.traffic_class, class, "{what:?}");
+                assert_eq!((header.destination, header.hop_limit), (to, 9));
+                assert!(version == IpVersion::V6 || checksum(&[&bytes[..20]]) == 0);
+            }
         }
     }
 

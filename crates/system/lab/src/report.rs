@@ -1,5 +1,6 @@
 //! The emulator's own error: by this a run is believed or thrown away.
 
+use netaware_netmodel::scenario::Protocol;
 use netaware_units::Span;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,12 @@ pub struct Report {
     pub elapsed: Span,
     /// Packets that entered the path.
     pub taken: u64,
+    /// What host A sent into the path, by protocol.
+    #[serde(default)]
+    pub entered_from_a: Entered,
+    /// The same of host B.
+    #[serde(default)]
+    pub entered_from_b: Entered,
     /// Packets, duplicates and ICMP answers that were handed to a host.
     pub released: u64,
     /// Median lateness; absent before the first release, like the others.
@@ -61,6 +68,42 @@ pub struct Report {
     pub core: Option<usize>,
     /// Why the emulator ended by itself; absent while it runs and when it was told to end.
     pub ended: Option<String>,
+}
+
+/// What a host sent into the path. What its own device had no room for is in
+/// [`OwnDrops::not_read`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entered {
+    /// UDP.
+    pub udp: EnteredCount,
+    /// TCP.
+    pub tcp: EnteredCount,
+    /// ICMP and `ICMPv6`.
+    pub icmp: EnteredCount,
+    /// Anything else, later fragments included.
+    pub other: EnteredCount,
+}
+
+/// Packets of one protocol that entered the path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnteredCount {
+    /// How many.
+    pub packets: u64,
+    /// Their IP bytes.
+    pub bytes: u64,
+    /// IP bytes in the second that had the most, counted in whole seconds since time zero.
+    pub busiest_second: u64,
+}
+
+impl Entered {
+    pub(crate) fn of_mut(&mut self, protocol: Protocol) -> &mut EnteredCount {
+        match protocol {
+            Protocol::Udp => &mut self.udp,
+            Protocol::Tcp => &mut self.tcp,
+            Protocol::Icmp => &mut self.icmp,
+            Protocol::Other => &mut self.other,
+        }
+    }
 }
 
 /// Packets that are the emulator's fault.
@@ -109,6 +152,8 @@ impl Report {
         Self {
             elapsed: tally.now - tally.since,
             taken: tally.taken,
+            entered_from_a: tally.entered[0],
+            entered_from_b: tally.entered[1],
             released: tally.released,
             lateness_p50: tally.lateness(0.5),
             lateness_p99: tally.lateness(0.99),

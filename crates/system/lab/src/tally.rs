@@ -2,7 +2,11 @@
 //! copy of some 30 KiB.
 
 use hdrhistogram::Histogram;
+use netaware_netmodel::Side;
+use netaware_netmodel::scenario::Protocol;
 use netaware_units::{Mono, Span};
+
+use crate::report::Entered;
 
 /// Counters of one emulator.
 #[derive(Clone)]
@@ -29,6 +33,10 @@ pub(crate) struct Tally {
     pub(crate) longest_core_loss: Span,
     /// Lines of truth that were not written because the writer was behind.
     pub(crate) truth_missing: u64,
+    /// What each host sent into the path.
+    pub(crate) entered: [Entered; 2],
+    /// The bytes of the present second, as `entered` has them.
+    second: (u64, [[u64; 4]; 2]),
     pub(crate) since: Mono,
     pub(crate) now: Mono,
 }
@@ -44,6 +52,8 @@ impl Tally {
             latest: Span::ZERO,
             taken: 0,
             released: 0,
+            entered: [Entered::default(); 2],
+            second: (0, [[0; 4]; 2]),
             strangers: 0,
             slab_full: 0,
             write_refused: 0,
@@ -83,6 +93,20 @@ impl Tally {
             self.core_losses += 1;
             self.longest_core_loss = self.longest_core_loss.max(gap);
         }
+    }
+
+    /// A packet entered the path at this time since time zero.
+    pub(crate) fn entered(&mut self, at: Mono, from: Side, protocol: Protocol, length: u64) {
+        let second = at.0 / 1_000_000_000;
+        if self.second.0 != second {
+            self.second = (second, [[0; 4]; 2]);
+        }
+        let bytes = &mut self.second.1[from as usize][protocol as usize];
+        *bytes += length;
+        let count = self.entered[from as usize].of_mut(protocol);
+        count.packets += 1;
+        count.bytes += length;
+        count.busiest_second = count.busiest_second.max(*bytes);
     }
 
     /// As [`Self::lateness`], of the ends of sleeps.
@@ -131,6 +155,20 @@ mod tests {
         assert!((p50 - 500.0).abs() <= 5.0, "{p50}");
         assert_eq!(tally.latest, Span::from_secs(7));
         tally.released(Span(-5));
+    }
+
+    #[test]
+    fn what_entered_is_counted_by_protocol_with_its_busiest_second() {
+        let mut tally = Tally::new(Mono(0));
+        let packets = [(0, 100), (999_999_999, 100), (1_000_000_000, 150), (7_000_000_000, 20)];
+        for (at, length) in packets {
+            tally.entered(Mono(at), Side::B, Protocol::Udp, length);
+        }
+        tally.entered(Mono(7_000_000_001), Side::B, Protocol::Tcp, 1500);
+        let [a, b] = tally.entered;
+        assert_eq!(a, Entered::default());
+        assert_eq!((b.udp.packets, b.udp.bytes, b.udp.busiest_second), (4, 370, 200));
+        assert_eq!((b.tcp.packets, b.tcp.bytes, b.icmp.packets), (1, 1500, 0));
     }
 
     #[test]

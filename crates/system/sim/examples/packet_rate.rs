@@ -11,6 +11,7 @@ use netaware_probe::Pacing;
 use netaware_record::IpVersion;
 use netaware_sim::methods::{self, LatencyAsk, Method};
 use netaware_sim::{Flow, ProbeStream, Scenario, Side, Simulation};
+use netaware_stats::patience::Waiting;
 use netaware_units::Span;
 
 fn main() {
@@ -61,6 +62,7 @@ fn seeds(text: &str) {
         length: 64,
         response: 64,
         patience: Span::from_millis(100),
+        waiting: Waiting::Exactly,
     };
     let begin = now();
     let answered: u64 = (0..1000)

@@ -57,7 +57,7 @@ pub struct Way {
     /// Arrived with a flipped bit, so that the host's checksum dropped it; copies left out.
     pub corrupted: u64,
     /// Gone on the way, by cause in the order of `DropCause::ALL`.
-    pub dropped: [u64; 8],
+    pub dropped: [u64; 11],
     /// A router answered that it is too big for the next link.
     pub too_big: u64,
     /// A router answered that its hop limit ran out.

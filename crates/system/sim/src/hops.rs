@@ -145,7 +145,7 @@ impl HopPath {
                 break;
             }
         }
-        RoundReport { probes: underway.told }
+        RoundReport::of(underway.told)
     }
 
     fn send(&mut self, n: usize, probe: Probe, underway: &mut Underway<'_>) {

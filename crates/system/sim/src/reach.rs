@@ -1,7 +1,7 @@
 //! The method behind `netaware reach` over a simulated path: the host at its other end answers as
 //! that of [`crate::hops`] does.
 
-use netaware_path::reach::{Reach, ReachFinding, ReachPlan, TcpTries};
+use netaware_path::reach::{MOST_PATIENCE, Reach, ReachFinding, ReachPlan, TcpTries};
 use netaware_record::IpVersion;
 use netaware_units::Span;
 
@@ -40,7 +40,8 @@ fn run(path: &mut HopPath, plan: ReachPlan, port: Option<TcpPort>) -> (ReachFind
         method.take(&report);
         let now = path.now();
         if let Some(port) = port.filter(|_| !method.strains())
-            && let Some(patience) = tcp.tries.due(now, end.since(now))
+            && let Some(patience) =
+                tcp.tries.due(now, end.since(now), method.syn_patience(tcp.tries.unanswered()))
         {
             let connected = path.connect(port, patience);
             tcp.tries.take(now, connected.answer);
@@ -62,7 +63,7 @@ pub fn usual_plan(version: IpVersion, time: Span) -> ReachPlan {
         gap: Span::from_millis(20),
         echo: true,
         timestamps: version == IpVersion::V4,
-        patience: Span::from_secs(1),
+        patience: MOST_PATIENCE,
         stamp_error: Span::ZERO,
     }
 }

@@ -1,8 +1,10 @@
 //! One error per attempt: to open, to save, to find.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
+
+use crate::reading::Obstacle;
 
 /// Why the file of results could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +21,47 @@ pub enum OpenError {
         path: PathBuf,
         /// The system's answer.
         source: std::io::Error,
+    },
+    /// There is no such file, and reading makes none.
+    #[error("no file of results at {}", .path.display())]
+    Missing {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A folder, or a device.
+    #[error("{} is a folder or a device, and no file of results", .path.display())]
+    NoFile {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A file without a byte.
+    #[error("{} is empty: no result was ever saved in it", .path.display())]
+    Empty {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The system does not let this user at it.
+    #[error("cannot {operation} {}: {source}", .path.display())]
+    Access {
+        /// What was tried: "open", "read".
+        operation: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// Results are in a log beside the file that this user cannot read.
+    #[error("{0} cannot be read as a whole: newer results are in {0}-wal, which this user cannot read with it; \
+             have the owner of the file run 'netaware results list' once", .path.display())]
+    Log {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The file or its folder may not be written by this user.
+    #[error("{} cannot be written: this user may not write the file or its folder; name another file with --store", .path.display())]
+    ReadOnly {
+        /// Which.
+        path: PathBuf,
     },
     /// The file holds something that is no SQLite database, or a damaged one.
     #[error("{} is no database, or it is damaged ({reason}); move it away or name another file with --store", .path.display())]
@@ -62,6 +105,20 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    pub(crate) fn of_obstacle(why: Obstacle, path: &Path, operation: &'static str) -> Self {
+        let of = path.to_path_buf();
+        match why {
+            Obstacle::Missing => Self::Missing { path: of },
+            Obstacle::NoFile => Self::NoFile { path: of },
+            Obstacle::Empty => Self::Empty { path: of },
+            Obstacle::System(source) => Self::Access { operation, path: of, source },
+            Obstacle::Log => Self::Log { path: of },
+            Obstacle::Sql(source) => crate::schema::explained(source, path, operation),
+        }
+    }
+}
+
 /// Why a record was not saved. The measurement itself is not affected.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
@@ -74,6 +131,12 @@ pub enum SaveError {
     /// Another process kept the file locked for too long.
     #[error("{} stayed locked by another process", .path.display())]
     Locked {
+        /// The file of results.
+        path: PathBuf,
+    },
+    /// The file or its folder may not be written by this user.
+    #[error("{} cannot be written: this user may not write the file or its folder; name another file with --store", .path.display())]
+    ReadOnly {
         /// The file of results.
         path: PathBuf,
     },

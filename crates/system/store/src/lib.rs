@@ -20,6 +20,7 @@ mod error;
 mod find;
 pub mod fleet;
 mod place;
+mod reading;
 #[cfg(test)]
 mod sample;
 mod save;
@@ -52,6 +53,27 @@ impl Store {
         let path = path.as_ref().to_path_buf();
         place::make_folder(&path)?;
         let connection = schema::open(&path)?;
+        Ok(Self { connection, path })
+    }
+
+    /// Opens a file that is there already, to change it.
+    ///
+    /// # Errors
+    /// There is none, or as [`Store::open`].
+    pub fn open_existing(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        reading::check_file(path).map_err(|why| OpenError::of_obstacle(why, path, "open"))?;
+        Self::open(path)
+    }
+
+    /// Opens a file that is there already, to read it. Nothing is made, brought up to date or left
+    /// behind; what changes the file is an error later on.
+    ///
+    /// # Errors
+    /// There is no such file, it holds nothing, or as [`Store::open`].
+    pub fn open_to_read(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref().to_path_buf();
+        let connection = schema::open_to_read(&path)?;
         Ok(Self { connection, path })
     }
 

@@ -1,6 +1,6 @@
 //! Writing records.
 
-use netaware_record::{Document as _, IpVersion, Outcome, Record, VersionResult};
+use netaware_record::{Document as _, IpVersion, Outcome, Record};
 use rusqlite::{Connection, ErrorCode};
 use uuid::Uuid;
 
@@ -40,6 +40,7 @@ impl Store {
         match source.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => SaveError::DiskFull { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => SaveError::Locked { path },
+            Some(ErrorCode::ReadOnly) => SaveError::ReadOnly { path },
             Some(ErrorCode::ConstraintViolation) => SaveError::Known { path, id },
             _ => SaveError::Sql { path, source },
         }
@@ -48,7 +49,7 @@ impl Store {
 
 fn insert(connection: &Connection, record: &Record, json: &str) -> rusqlite::Result<()> {
     let measured: Vec<IpVersion> =
-        record.versions.iter().filter(|v| has_figures(v)).map(|v| v.version).collect();
+        record.versions.iter().filter(|v| v.has_figures()).map(|v| v.version).collect();
     let sql = "INSERT INTO records (id, started_at, elapsed, command, host, outcome, versions, schema, json,
                                     label, series, point)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
@@ -72,14 +73,6 @@ fn insert(connection: &Connection, record: &Record, json: &str) -> rusqlite::Res
 /// SQLite knows no larger number; no series has so many points.
 pub(crate) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-fn has_figures(result: &VersionResult) -> bool {
-    result.latency.is_some()
-        || result.latency_tcp.is_some()
-        || !result.tcp.is_empty()
-        || !result.udp.is_empty()
-        || !result.matrix.is_empty()
 }
 
 fn version_words(versions: &[IpVersion]) -> String {

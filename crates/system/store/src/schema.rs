@@ -72,6 +72,34 @@ pub(crate) fn open(path: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
+/// Layout `n + 1` as the present one, in names that go before those of the file and with it are
+/// gone again: an older file is read without being changed.
+const READ_AS: &[&str] = &["
+    CREATE TEMP VIEW records AS
+        SELECT id, started_at, elapsed, command, host, outcome, versions, schema, json,
+               NULL AS label, NULL AS series, NULL AS point
+        FROM main.records;
+    CREATE TEMP TABLE series (id TEXT, kind TEXT, command TEXT, host TEXT, label TEXT,
+                              planned INTEGER, started_at INTEGER, line TEXT);
+"];
+
+pub(crate) fn open_to_read(path: &Path) -> Result<Connection, OpenError> {
+    let failed = |why| OpenError::of_obstacle(why, path, "read");
+    let connection = crate::reading::connect(path).map_err(failed)?;
+    let snapshot = connection.unchecked_transaction().map_err(|e| explained(e, path, "read"))?;
+    let found = layout(&snapshot, path)?;
+    drop(snapshot);
+    if found == 0 {
+        return Err(OpenError::Empty { path: path.to_path_buf() });
+    }
+    let sql = |source| explained(source, path, "read");
+    if let Some(as_present) = usize::try_from(found - 1).ok().and_then(|older| READ_AS.get(older)) {
+        connection.execute_batch(as_present).map_err(sql)?;
+    }
+    connection.pragma_update(None, "query_only", true).map_err(sql)?;
+    Ok(connection)
+}
+
 /// The layout of a file that is ours, 0 for one that is still empty. To be called in a transaction.
 fn layout(connection: &Connection, path: &Path) -> Result<i32, OpenError> {
     let read = |source| explained(source, path, "read");
@@ -102,15 +130,32 @@ fn lay_out(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     transaction.commit().map_err(sql)
 }
 
-fn explained(source: rusqlite::Error, path: &Path, operation: &'static str) -> OpenError {
+pub(crate) fn explained(source: rusqlite::Error, path: &Path, operation: &'static str) -> OpenError {
     let path = path.to_path_buf();
     match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
             OpenError::Damaged { path, reason: source.to_string() }
         }
         Some(ErrorCode::DiskFull) => OpenError::DiskFull { path },
+        Some(ErrorCode::ReadOnly) => OpenError::ReadOnly { path },
         _ => OpenError::Sql { operation, path, source },
     }
+}
+
+/// A file as the first layout had it, with one record in it.
+#[cfg(test)]
+pub(crate) fn first_layout(path: &Path, record: &netaware_record::Record) {
+    crate::place::make_folder(path).unwrap();
+    let old = Connection::open(path).unwrap();
+    old.execute_batch(STEPS[0]).unwrap();
+    old.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+    old.pragma_update(None, "user_version", 1).unwrap();
+    old.execute(
+        "INSERT INTO records (id, started_at, elapsed, command, host, outcome, versions, schema, json)
+         VALUES (?1, ?2, 0, 'tcp', 'lab-b', 'complete', 'IPv4', 1, ?3)",
+        (record.id.to_string(), record.started_at.0, serde_json::to_string(record).unwrap()),
+    )
+    .unwrap();
 }
 
 #[cfg(test)]
@@ -139,19 +184,8 @@ mod tests {
     #[test]
     fn a_file_of_the_first_layout_is_brought_up_to_date_with_all_it_holds() {
         let (_folder, path) = fresh();
-        crate::place::make_folder(&path).unwrap();
-        let old = Connection::open(&path).unwrap();
-        old.execute_batch(STEPS[0]).unwrap();
-        old.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
-        old.pragma_update(None, "user_version", 1).unwrap();
         let record = crate::sample::record(1);
-        old.execute(
-            "INSERT INTO records (id, started_at, elapsed, command, host, outcome, versions, schema, json)
-             VALUES (?1, ?2, 0, 'tcp', 'lab-b', 'complete', 'IPv4', 1, ?3)",
-            (record.id.to_string(), record.started_at.0, serde_json::to_string(&record).unwrap()),
-        )
-        .unwrap();
-        drop(old);
+        first_layout(&path, &record);
         let store = Store::open(&path).unwrap();
         assert_eq!(layout(&store.connection, &path).unwrap(), LAYOUT);
         assert_eq!(store.get("last").unwrap(), record);

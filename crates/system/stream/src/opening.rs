@@ -1,9 +1,10 @@
 //! The first words on a connection, from the side that connects.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 
 use netaware_dual::Peer;
+use netaware_io::zone;
 use netaware_record::IpVersion;
 use netaware_units::Span;
 use netaware_wire::dual::{FRAMING_VERSION, Join, OPENING_LEN, Opening, Refusal, WELCOME_LEN, Welcome};
@@ -52,7 +53,7 @@ pub enum ConnectError {
 pub(crate) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
     let (mut addresses, mut failed) = (Vec::new(), None);
     for name in host.split(',').map(str::trim) {
-        match (name, port).to_socket_addrs() {
+        match zone::resolve(name, port) {
             Ok(found) => addresses.extend(found),
             Err(source) => failed = Some(ConnectError::Resolve { host: name.to_owned(), source }),
         }

@@ -1,7 +1,7 @@
 //! Receives files: takes streams, and has a session for each of them.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use netaware_io::clock;
 use netaware_io::signals::quiet_thread;
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::ZonedIp;
 use netaware_stream::{DualListener, Options};
 use netaware_wire::proof::Key;
 
@@ -30,7 +31,7 @@ pub struct ReceiveConfig {
     /// 0 is any that is free.
     pub port: u16,
     /// Addresses to listen on; none means all.
-    pub bind: Vec<IpAddr>,
+    pub bind: Vec<ZonedIp>,
     /// Who does not know it gets nothing but a challenge.
     pub key: Option<Key>,
     /// Encrypts with TLS as this.
@@ -108,7 +109,7 @@ impl Receiver {
         let listener = if config.bind.is_empty() {
             DualListener::bind(port, options)
         } else {
-            let addresses: Vec<_> = config.bind.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
+            let addresses: Vec<_> = config.bind.iter().map(|ip| ip.at(port)).collect();
             DualListener::bind_to(&addresses, options)
         };
         let listener = listener.map_err(|source| ReceiveError::Listen { port, source })?;

@@ -33,8 +33,16 @@ impl fmt::Display for Row {
     }
 }
 
-/// The text of the page.
+/// The text of a page.
 pub(super) struct Page(String);
+
+/// Replaces one part of another page.
+pub(super) fn replace_part(file: &str, part: &str, text: &str) -> Result<()> {
+    let read = fs::read_to_string(file).with_context(|| format!("could not read {file}"))?;
+    let mut page = Page(read);
+    page.replace(part, text.trim_end());
+    fs::write(file, &page.0).with_context(|| format!("could not write {file}"))
+}
 
 impl Page {
     pub(super) fn read() -> Result<Self> {

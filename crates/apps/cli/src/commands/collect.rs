@@ -208,7 +208,8 @@ impl Run {
         let stopper = collector.stopper();
         let stop = StopFlag::new();
         signals::listen(&stop, move |event| {
-            if event == signals::Event::Stopping {
+            if let signals::Event::Stopping(by) = event {
+                tracing::info!("{by}: ending; what waits to be joined is settled");
                 stopper.stop();
             }
         })?;

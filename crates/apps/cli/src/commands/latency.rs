@@ -5,6 +5,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use netaware_io::stop::StopFlag;
 use netaware_prober::{LatencyRequest, Progress, Rhythm, Target, Transport};
 use netaware_record::{Arrivals, Record};
+use netaware_stats::patience::Waiting;
 use netaware_units::Span;
 use netaware_wire::datagram::{HEADER_LEN, MAX_PAYLOAD};
 use netaware_wire::echo::MOST_TO_SHORT;
@@ -86,9 +87,10 @@ pub(crate) struct Latency {
     /// Buffers of this host's sockets instead of the kernel's own
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::buffer)]
     window: Option<u32>,
-    /// After how long without a response a request is lost
-    #[arg(short = 'W', long, value_name = "TIME", default_value = "1s", value_parser = quantity::some_seconds)]
-    timeout: Span,
+    /// After how long without a response a request is lost [default: four of the longest round
+    /// trips so far, 1s at least]
+    #[arg(short = 'W', long, value_name = "TIME", value_parser = quantity::some_seconds)]
+    timeout: Option<Span>,
     /// Count round trips in bins of this width, from LOW on (0us), in so many BINS (10000)
     #[arg(long, value_name = "WIDTH[,LOW[,BINS]]")]
     hist: Option<Hist>,
@@ -194,7 +196,8 @@ impl Latency {
             request: self.request_size(),
             response: self.response_size(),
             transports: self.transports(),
-            patience: self.timeout,
+            patience: self.timeout.unwrap_or(defaults.patience),
+            waiting: self.timeout.map_or(defaults.waiting, |_| Waiting::Exactly),
             bins: self.hist.map(|hist| hist.0),
             ..defaults
         }
@@ -242,6 +245,7 @@ mod tests {
         assert_eq!(r.target.options.window, Some(1 << 20));
         assert_eq!((r.rhythm, r.request, r.response), (Rhythm::even(Span::from_millis(200)), 1400, 1400));
         assert_eq!((r.transports, r.patience), (vec![Transport::Tcp], Span::from_millis(250)));
+        assert_eq!((r.waiting, request("h").unwrap().waiting), (Waiting::Exactly, Waiting::AtLeast));
         let us = Span::from_micros;
         assert_eq!(r.bins, Some(HistogramShape { low: us(110), width: us(2), bins: 10_000 }));
     }

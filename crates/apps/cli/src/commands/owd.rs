@@ -7,6 +7,7 @@ use clap::Args;
 use netaware_io::stop::StopFlag;
 use netaware_prober::{OwdRequest, Progress, Target, owd};
 use netaware_record::Record;
+use netaware_stats::patience::Waiting;
 use netaware_units::Span;
 use netaware_wire::proof::Key;
 use netaware_wire::stamp::Mode;
@@ -58,9 +59,10 @@ pub(crate) struct Owd {
     /// [default: 128B; 220B with a key]
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::datagram)]
     length: Option<u32>,
-    /// After how long without an answer a packet is lost
-    #[arg(short = 'W', long, value_name = "TIME", default_value = "1s", value_parser = quantity::some_seconds)]
-    timeout: Span,
+    /// After how long without an answer a packet is lost [default: four of the longest round trips
+    /// so far, 1s at least; 5s before the first answer]
+    #[arg(short = 'W', long, value_name = "TIME", value_parser = quantity::some_seconds)]
+    timeout: Option<Span>,
     /// File with a key that the reflector shares; packets prove it. The variable NETAWARE_KEY can
     /// hold the key instead
     #[arg(long, value_name = "FILE")]
@@ -117,8 +119,17 @@ impl Measuring for Owd {
         // Read and held against the length by `check`.
         let key = self.key().ok().flatten();
         let length = self.length(key.as_ref());
-        let (count, interval, patience) = (self.count(), self.interval, self.timeout);
-        owd(&OwdRequest { target, count, interval, length, patience, key }, stop, progress)
+        let usual = OwdRequest::new(target);
+        let request = OwdRequest {
+            count: self.count(),
+            interval: self.interval,
+            length,
+            patience: self.timeout.unwrap_or(usual.patience),
+            waiting: self.timeout.map_or(usual.waiting, |_| Waiting::Exactly),
+            key,
+            ..usual
+        };
+        owd(&request, stop, progress)
     }
 }
 

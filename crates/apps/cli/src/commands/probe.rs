@@ -189,7 +189,11 @@ impl Probe {
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         self.logging.start();
         let stop = StopFlag::new();
-        signals::listen(&stop, |_| ())?;
+        signals::listen(&stop, |event| {
+            if let signals::Event::Stopping(by) = event {
+                tracing::info!("{by}: ending; what was seen so far is reported");
+            }
+        })?;
         match (&self.read, self.collector.is_empty()) {
             (Some(file), _) => {
                 // Whoever made the file may be nobody's friend: it is read without a privilege.

@@ -2,13 +2,13 @@
 
 mod show;
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::{self, ZonedIp};
 use netaware_transfer::{Existing, Identity, ReceiveConfig, Receiver, Until};
 use netaware_wire::proof::Key;
 use netaware_wire::transfer::TRANSFER_PORT;
@@ -49,8 +49,8 @@ pub(crate) struct Receive {
     #[arg(short, long, value_name = "PORT", default_value_t = TRANSFER_PORT)]
     port: u16,
     /// Listen on this address instead of all (may be given several times)
-    #[arg(short = 'B', long, value_name = "ADDR")]
-    bind: Vec<IpAddr>,
+    #[arg(short = 'B', long, value_name = "ADDR", value_parser = zone::parse_ip)]
+    bind: Vec<ZonedIp>,
     /// Let what comes replace files of the same name
     #[arg(long)]
     overwrite: bool,

@@ -13,13 +13,14 @@ use netaware_relay::{
     Bound, Far, Forward, Handle, Key, Near, Network, Options, Rules, Settings, WINDOW, is_local,
 };
 use netaware_units::Span;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
 use self::place::{Place, Port, Target};
 use crate::exit::Exit;
 use crate::flags::logging::Logging;
 use crate::flags::{key, quantity};
+use crate::signals;
 
 const LONG: &str = "\
 Carries TCP connections of programs that know nothing of it over a stream that has a connection of each IP version and changes \
@@ -199,8 +200,8 @@ impl Relay {
 }
 
 fn listen_for_signals(handle: Handle) -> anyhow::Result<()> {
-    let mut signals =
-        Signals::new([SIGINT, SIGTERM, SIGUSR1, SIGUSR2]).context("cannot listen for signals")?;
+    let heard = signals::ending().into_iter().chain([SIGUSR1, SIGUSR2]);
+    let mut signals = Signals::new(heard).context("cannot listen for signals")?;
     let work = move || {
         let mut stopping = false;
         for signal in signals.forever() {
@@ -210,6 +211,8 @@ fn listen_for_signals(handle: Handle) -> anyhow::Result<()> {
                 _ if stopping => std::process::exit(NOT_DRAINED),
                 _ => {
                     stopping = true;
+                    let by = signals::By(signal);
+                    tracing::info!("{by}: ending; waiting for open connections, once more cuts them off");
                     handle.stop();
                 }
             }

@@ -17,9 +17,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use netaware_store::Store;
+use netaware_store::{OpenError, Store};
 use netaware_units::Wall;
 
+use crate::config::Parsed;
 use crate::exit::Exit;
 
 const AFTER: &str = "\
@@ -68,9 +69,46 @@ struct Place {
     store: Option<PathBuf>,
 }
 
+/// What a file of results that is not there means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Absent {
+    /// Its name was typed: a mistake.
+    IsAnError,
+    /// It is where results go once there are some.
+    IsEmpty,
+}
+
 impl Place {
-    fn open(&self) -> anyhow::Result<Store> {
-        Ok(self.store.as_ref().map_or_else(Store::open_default, Store::open)?)
+    /// To read; nothing is made.
+    ///
+    /// # Errors
+    /// There is no such file, or it cannot be read.
+    fn read(&self) -> anyhow::Result<Store> {
+        Ok(Store::open_to_read(self.path()?)?)
+    }
+
+    /// To read; `None` for a file that is not there and need not be.
+    ///
+    /// # Errors
+    /// As [`Place::read`].
+    fn read_if_any(&self, absent: Absent) -> anyhow::Result<Option<Store>> {
+        match Store::open_to_read(self.path()?) {
+            Ok(store) => Ok(Some(store)),
+            Err(OpenError::Missing { .. } | OpenError::Empty { .. }) if absent == Absent::IsEmpty => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// To change what is in it.
+    ///
+    /// # Errors
+    /// There is no such file, or it cannot be written.
+    fn change(&self) -> anyhow::Result<Store> {
+        Ok(Store::open_existing(self.path()?)?)
+    }
+
+    fn path(&self) -> Result<PathBuf, OpenError> {
+        self.store.clone().map_or_else(netaware_store::default_path, Ok)
     }
 }
 
@@ -79,9 +117,10 @@ impl Results {
     ///
     /// # Errors
     /// The file cannot be read, or no one result has the ID.
-    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+    pub(crate) fn run(&self, parsed: &Parsed) -> anyhow::Result<Exit> {
         match &self.action {
-            Action::List(list) => list.run(),
+            Action::List(list) if parsed.is_typed("store") => list.run(Absent::IsAnError),
+            Action::List(list) => list.run(Absent::IsEmpty),
             Action::Show(show) => show.run(),
             Action::Plot(plot) => plot.run(),
             Action::Compare(compare) => compare.run(),

@@ -1,16 +1,17 @@
 //! `netaware serve`: the responder.
 
 use std::io::{IsTerminal as _, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use netaware_io::stop::StopFlag;
+use netaware_io::zone::{self, ZonedIp};
 use netaware_record::Record;
 use netaware_server::{Config, Fingerprint, Identity, KeepError, Key, Listed, Network, Results, Server};
-use netaware_store::{Among, Filter, SaveError, Store};
+use netaware_store::{Among, Filter, OpenError, SaveError, Store};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::MAX_STREAMS;
@@ -51,8 +52,8 @@ pub(crate) struct Serve {
     #[arg(short, long, value_name = "PORT", default_value_t = DEFAULT_PORT)]
     port: u16,
     /// Listen on this address instead of all (may be given several times)
-    #[arg(short = 'B', long, value_name = "ADDR")]
-    bind: Vec<IpAddr>,
+    #[arg(short = 'B', long, value_name = "ADDR", value_parser = zone::parse_ip)]
+    bind: Vec<ZonedIp>,
     /// File with a shared key that probers must have; the variable NETAWARE_KEY can hold the key
     /// instead
     #[arg(long, value_name = "FILE")]
@@ -139,7 +140,8 @@ impl Serve {
         let stopper = server.stopper();
         let stop = StopFlag::new();
         signals::listen(&stop, move |event| {
-            if event == signals::Event::Stopping {
+            if let signals::Event::Stopping(by) = event {
+                tracing::info!("{by}: ending; running measurements end with what they have");
                 stopper.stop();
             }
         })?;
@@ -209,7 +211,7 @@ impl Results for ResultFile {
     }
 
     fn get(&self, id: uuid::Uuid) -> Option<Record> {
-        Store::open(&self.0).ok()?.get(&id.to_string()).ok()
+        Store::open_to_read(&self.0).ok()?.get(&id.to_string()).ok()
     }
 
     fn keep(&self, record: &Record) -> Result<(), KeepError> {
@@ -223,7 +225,12 @@ impl Results for ResultFile {
 
 impl ResultFile {
     fn listed(&self, filter: &Filter, limit: u32) -> Result<Vec<Listed>, String> {
-        let store = Store::open(&self.0).map_err(|error| error.to_string())?;
+        let store = match Store::open_to_read(&self.0) {
+            Ok(store) => store,
+            // Nothing was kept so far.
+            Err(OpenError::Missing { .. } | OpenError::Empty { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error.to_string()),
+        };
         let found = store.list(filter, limit).map_err(|error| error.to_string())?;
         let listed = found.into_iter().map(|summary| Listed {
             id: summary.id,
@@ -241,10 +248,10 @@ impl ResultFile {
 fn announce(server: &Server, qr: When) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     for address in server.addresses() {
-        writeln!(out, "listening on {address}, TCP and UDP")?;
+        writeln!(out, "listening on {}, TCP and UDP", zone::shown(*address))?;
     }
     for address in server.stamp_addresses() {
-        writeln!(out, "answering STAMP on {address}, UDP")?;
+        writeln!(out, "answering STAMP on {}, UDP", zone::shown(address))?;
     }
     for error in server.absent() {
         eprintln!("note: one IP version only: {error}");
@@ -271,6 +278,8 @@ fn announce(server: &Server, qr: When) -> anyhow::Result<()> {
 
 /// With TLS its fragment, which no browser sends, says what to compare the certificate with.
 fn page_url(address: SocketAddr, fingerprint: Option<Fingerprint>) -> String {
+    // In a URL the percent sign before a zone is written with one itself (RFC 6874).
+    let address = zone::shown(address).replace('%', "%25");
     match fingerprint {
         None => format!("http://{address}/"),
         Some(fingerprint) => format!("https://{address}/#tls={fingerprint}"),

@@ -5,10 +5,12 @@ use std::io::Write;
 
 use anyhow::{bail, ensure};
 use clap::{ArgGroup, Args, ValueEnum};
+use netaware_io::stop::StopFlag;
 use netaware_lab::scenarios::{self, Loaded};
 use netaware_record::IpVersion;
 use netaware_sim::Side;
 use netaware_sim::methods::{self, Found, LatencyAsk, Method, Pacing, ReachAsk, StreamAsk, TcpPort};
+use netaware_stats::patience::{LEAST, Waiting};
 use netaware_units::Span;
 
 use crate::exit::{self, Exit};
@@ -16,6 +18,7 @@ use crate::flags::output::{ColorFlag, TextOrJson};
 use crate::flags::quantity;
 use crate::render::Paint;
 use crate::render::simulated::{self, Report};
+use crate::signals;
 
 const LONG: &str = "\
 Runs a method over a scenario on a virtual clock and shows what it would say beside what is true. Nothing is sent, nothing \
@@ -142,10 +145,26 @@ impl Simulate {
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let method = self.method()?;
         let loaded = scenarios::load(&self.scenario)?;
+        if let Some(what) = loaded.scenario.lab_only() {
+            bail!("{} has {what}, which only `netaware lab` can show", loaded.name);
+        }
         let mut runs = Vec::new();
+        let stop = StopFlag::new();
+        signals::listen(&stop, |event| {
+            if let signals::Event::Stopping(by) = event {
+                eprintln!("\nnetaware: {by}: ending after this run; once more quits at once");
+            }
+        })?;
         for run in 0..self.runs {
+            if stop.is_raised() {
+                eprintln!("warning: ended early, after {run} of {} runs", self.runs);
+                break;
+            }
             let seed = self.seed.wrapping_add(run);
             runs.push((seed, self.simulate(&loaded, seed, &method)?));
+        }
+        if runs.is_empty() {
+            return Ok(Exit::NotMeasured);
         }
         let record = match runs.first() {
             Some((seed, found))
@@ -231,7 +250,8 @@ impl Simulate {
             pacing,
             length,
             response: length,
-            patience: self.timeout.unwrap_or(Span::from_secs(1)),
+            patience: self.timeout.unwrap_or(LEAST),
+            waiting: self.timeout.map_or(Waiting::AtLeast, |_| Waiting::Exactly),
         })
     }
 
@@ -277,7 +297,7 @@ impl Simulate {
                 ("spacing", (ask.pacing != Pacing::PingPong).then(|| ask.pacing.spacing().to_string())),
                 ("ping-pong", (ask.pacing == Pacing::PingPong).then(|| "true".to_owned())),
                 ("length", Some(format!("{} B", ask.length))),
-                ("timeout", Some(ask.patience.to_string())),
+                ("timeout", (ask.waiting == Waiting::Exactly).then(|| ask.patience.to_string())),
             ];
             options.extend(given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         }
@@ -327,6 +347,7 @@ mod tests {
             length: 100,
             response: 100,
             patience: Span::from_secs(3),
+            waiting: Waiting::Exactly,
         };
         assert_eq!(ask, want);
         let Ok(Method::Latency(ask)) = method("x latency --ping-pong -t 5s") else { panic!() };

@@ -61,7 +61,7 @@ pub(crate) struct Tcp {
     #[arg(short, long, value_name = "TIME", value_parser = quantity::some_seconds)]
     time: Option<Span>,
     /// End after so much payload over each IP version (or after --time, 10min without)
-    #[arg(short = 'n', long, value_name = "SIZE")]
+    #[arg(short = 'n', long, value_name = "SIZE", value_parser = quantity::some_bytes)]
     bytes: Option<ByteCount>,
     /// End after so many blocks of --length over each IP version, all streams together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -217,7 +217,10 @@ mod tests {
         assert_eq!((r.target.options.mss, r.nodelay), (Some(1400), true));
         assert_eq!(r.target.options.congestion.as_deref(), Some("bbr"));
         assert_eq!((r.interval, r.omit), (Span::from_millis(500), Some(Span::from_secs(2))));
-        assert_eq!((r.affinity, r.zerocopy, r.rate), (vec![1], true, Some(BitRate(1_000_000_000))));
+        assert_eq!(
+            (r.affinity, r.zerocopy, r.rate),
+            (vec![1], true, Some(netaware_units::SendRate::at_least(1_000_000_000)))
+        );
     }
 
     #[test]

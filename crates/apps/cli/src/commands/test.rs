@@ -5,7 +5,7 @@ use clap::Args;
 use netaware_io::stop::StopFlag;
 use netaware_prober::{Progress, Target, TestRequest};
 use netaware_record::Record;
-use netaware_units::{BitRate, Span};
+use netaware_units::{BitRate, SendRate, Span};
 use netaware_wire::control::MAX_STREAMS;
 
 use crate::exit;
@@ -118,7 +118,7 @@ impl Test {
             budget: self.time,
             streams: self.streams,
             rounds: self.rounds,
-            udp_rate: self.rate,
+            udp_rate: self.rate.and_then(SendRate::new),
             udp_length: self.length,
             tcp: !self.no_tcp,
             udp: !self.no_udp,
@@ -157,7 +157,10 @@ mod tests {
     fn flags_reach_the_request() {
         let request = request("h -t 30 -P8 --rounds 4 -b 10M -l 1200 -C bbr --no-tcp --path").unwrap();
         assert_eq!((request.budget, request.streams, request.rounds), (Span::from_secs(30), 8, 4));
-        assert_eq!((request.udp_rate, request.udp_length), (Some(BitRate(10_000_000)), Some(1200)));
+        assert_eq!(
+            (request.udp_rate, request.udp_length),
+            (Some(SendRate::at_least(10_000_000)), Some(1200))
+        );
         assert_eq!(request.congestion.as_deref(), Some("bbr"));
         assert!(!request.tcp && request.udp && request.path);
     }

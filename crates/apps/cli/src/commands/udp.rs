@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use netaware_io::stop::StopFlag;
 use netaware_prober::{Pace, Progress, Target, UdpRequest};
 use netaware_record::{HistogramShape, Record};
-use netaware_units::{BitRate, Span};
+use netaware_units::{SendRate, Span};
 use netaware_wire::control::{MAX_BURST, UdpReceive, UdpSend};
 
 use super::tcp::directions;
@@ -49,7 +49,7 @@ Examples:
 }
 
 /// As iperf3: hurts nobody.
-const CAREFUL: BitRate = BitRate(1_000_000);
+const CAREFUL: SendRate = SendRate::at_least(1_000_000);
 /// How long a stream that ends after `--packets` may take when no `--time` says it.
 const PATIENCE_FOR_PACKETS: Span = Span::from_secs(600);
 
@@ -296,8 +296,13 @@ mod tests {
             ("h", careful, S::Single, R::Single),
             ("", Pace::Unlimited, S::Gso, R::Gro),
             ("h -b 0", Pace::Unlimited, S::Gso, R::Gro),
-            ("h -b 5M", Pace::Rate(BitRate(5_000_000)), S::Single, R::Single),
-            ("h -b 5M --send gso --receive gro", Pace::Rate(BitRate(5_000_000)), S::Single, R::Gro),
+            ("h -b 5M", Pace::Rate(SendRate::at_least(5_000_000)), S::Single, R::Single),
+            (
+                "h -b 5M --send gso --receive gro",
+                Pace::Rate(SendRate::at_least(5_000_000)),
+                S::Single,
+                R::Gro,
+            ),
             ("h --spacing 20us", Pace::Spacing(Span::from_micros(20)), S::Single, R::Single),
             ("h --send gso --receive gro", Pace::Unlimited, S::Gso, R::Gro),
             ("h --send mmsg --receive mmsg", Pace::Unlimited, S::Mmsg, R::Mmsg),

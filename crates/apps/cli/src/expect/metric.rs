@@ -4,7 +4,7 @@ use netaware_record::{
     DelaySummary, Direction, HostAbility, HostCall, LoadedLatency, MatrixProtocol, MatrixResult, OwdWay,
     PathMetric, PathRate, RateBound, ReachProtocol, TcpResult, UdpResult, VersionResult, WaitHow,
 };
-use netaware_units::{BitRate, Span};
+use netaware_units::{BitRate, Share, Span};
 
 use crate::render::figures;
 
@@ -44,9 +44,7 @@ impl Kind {
         match self {
             Self::Time => text.parse::<Span>().map(|span| span.0 as f64).map_err(|e| e.to_string()),
             Self::Rate => text.parse::<BitRate>().map(|rate| rate.0 as f64).map_err(|e| e.to_string()),
-            Self::Share => {
-                share(text).ok_or_else(|| format!("'{text}' is no share, as in '0.1%' or '0.001'"))
-            }
+            Self::Share => text.parse::<Share>().map(|share| share.0).map_err(|e| e.to_string()),
             Self::Number => number(text).ok_or_else(|| format!("'{text}' is no number")),
         }
     }
@@ -68,13 +66,6 @@ impl Kind {
             Self::Share => figures::percent(value),
             Self::Number => figures::count(value as u64),
         }
-    }
-}
-
-fn share(text: &str) -> Option<f64> {
-    match text.strip_suffix('%') {
-        Some(percent) => number(percent.trim()).map(|value| value / 100.0),
-        None => number(text),
     }
 }
 
@@ -184,7 +175,7 @@ pub(crate) static METRICS: &[Metric] = &[
         udp(v, Some(Direction::Reverse), udp_loss)
     }),
     metric("udp.network-loss", Kind::Share, "UDP loss less what a host dropped", |v| {
-        udp(v, None, |r| ratio(r.loss.network, r.sent))
+        udp(v, None, |r| udp_loss(r).and_then(|_| ratio(r.loss.network, r.sent - r.loss.unknown)))
     }),
     metric("udp.jitter", Kind::Time, "smoothed interarrival jitter (RFC 3550)", |v| {
         udp(v, None, |r| Some(r.receiver.jitter.0 as f64))
@@ -387,9 +378,14 @@ fn owd_delay(
     owd(v, only, |way| Some(of(way.delay.as_ref()?).0 as f64))
 }
 
+/// Not measured where too much of the stream was not sent, or has a fate that nobody knows: the loss
+/// of the rest says nothing of a stream that was to last longer.
 fn udp_loss(result: &UdpResult) -> Option<f64> {
-    ratio(result.loss.lost, result.sent)
+    result.loss_ratio().filter(|_| result.known_share() >= LEAST_KNOWN)
 }
+
+/// Share of a planned stream that must have been sent and followed to its end.
+const LEAST_KNOWN: f64 = 0.9;
 
 fn matrix(
     v: &VersionResult,
@@ -415,15 +411,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn loss_of_a_stream_that_was_not_sent_or_not_followed_is_not_measured() {
+        let mut result = crate::render::fixture::udp().versions[0].udp[0].clone();
+        let rows = [
+            // sent, not sent, lost, unknown, want
+            (171, 346, 0, 0, None),
+            (491, 26, 0, 0, Some(0.0)),
+            (2548, 0, 0, 51, Some(0.0)),
+            (2548, 0, 0, 2000, None),
+            (1000, 0, 95, 50, Some(0.1)),
+            (0, 517, 0, 0, None),
+            (0, 0, 0, 0, None),
+        ];
+        for (sent, not_sent, lost, unknown, want) in rows {
+            (result.sent, result.not_sent) = (sent, not_sent);
+            (result.loss.lost, result.loss.unknown) = (lost, unknown);
+            assert_eq!(udp_loss(&result), want, "{sent} sent, {not_sent} not, {unknown} unknown");
+        }
+    }
+
+    #[test]
     fn names_are_unique_and_shares_read_both_ways() {
         let mut names: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), METRICS.len());
-        assert_eq!(share("1 %"), Some(0.01));
-        assert_eq!(share("0.01"), Some(0.01));
+        assert_eq!((Kind::Share.parse("1 %"), Kind::Share.parse("0.01")), (Ok(0.01), Ok(0.01)));
         for bad in ["nan", "inf", "-1", "%", ""] {
-            assert_eq!(share(bad), None, "{bad}");
+            assert!(Kind::Share.parse(bad).is_err() && Kind::Number.parse(bad).is_err(), "{bad}");
         }
     }
 }

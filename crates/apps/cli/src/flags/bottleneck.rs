@@ -36,7 +36,7 @@ mod tests {
         assert_eq!(parse("100Mbit/s"), Ok(Bottleneck { rate: mbit, overhead: 38 }));
         assert_eq!(parse("100M,0"), Ok(Bottleneck { rate: mbit, overhead: 0 }));
         assert_eq!(parse("0.1G,42"), Ok(Bottleneck { rate: mbit, overhead: 42 }));
-        for bad in ["", "0M", "100", "100M,", "100M,-1", "100M,1001", ",38"] {
+        for bad in ["", "0M", "100", "100M,", "100M,-1", "100M,1001", ",38", "100MBps", "1,5M"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

@@ -36,7 +36,7 @@ const NAMES: &[(&str, u8)] = &[
 pub(crate) fn parse(text: &str) -> Result<u8, String> {
     let named = NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, value)| *value);
     named
-        .or_else(|| text.parse().ok().filter(|value| *value <= 63))
+        .or_else(|| number(text).and_then(|value| u8::try_from(value).ok()).filter(|value| *value <= 63))
         .ok_or_else(|| format!("'{text}' is neither a name (EF, AF41, CS1, LE, …) nor a number from 0 to 63"))
 }
 
@@ -70,9 +70,11 @@ pub(crate) fn flow_label(text: &str) -> Result<u32, String> {
 
 fn number(text: &str) -> Option<u32> {
     let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-    // The parsers of numbers take a sign; nobody means one here.
+    // The parsers of numbers take a sign; nobody means one here. A zero in front is octal to iperf3
+    // and ping.
     match hexadecimal {
         Some(digits) if digits.bytes().all(|b| b.is_ascii_hexdigit()) => u32::from_str_radix(digits, 16).ok(),
+        None if text.len() > 1 && text.starts_with('0') => None,
         None if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok(),
         _ => None,
     }
@@ -89,7 +91,9 @@ mod tests {
         for (text, want) in rows {
             assert_eq!(parse(text).ok(), want, "{text}");
         }
-        for bad in ["64", "-1", "AF44", "CS8", "", "0x2e"] {
+        assert_eq!(parse("0x2e"), Ok(46), "as iperf3 reads it");
+        // 056 is 46 to iperf3.
+        for bad in ["64", "-1", "+46", "056", "AF44", "CS8", "", "0x40"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }
@@ -103,7 +107,7 @@ mod tests {
             tos("0xb9").unwrap_err(),
             "the two lowest bits of '0xb9' belong to ECN, which TCP sets: use 0xb8"
         );
-        for bad in ["256", "0x100", "0x", "", "+4", "-1", "x", "0x+4"] {
+        for bad in ["256", "0x100", "0x", "", "+4", "-1", "x", "0x+4", "0270"] {
             assert!(tos(bad).is_err(), "{bad}");
         }
         assert!(precedence("8").is_err() && precedence("").is_err());

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use netaware_prober::{Directions, EstimationRequest};
-use netaware_units::Span;
+use netaware_units::{Share, Span};
 
 use super::quantity;
 
@@ -31,10 +31,10 @@ pub(crate) struct EstimationFlags {
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01));
-    match number.trim().parse::<f64>().map(|value| value * scale) {
-        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
-        _ => Err("it must be a share above 0 and up to 100 %, as in '10%' or '0.1'".to_owned()),
+    match text.parse::<Share>() {
+        Ok(Share(share)) if share > 0.0 => Ok(share),
+        Ok(_) => Err("it must be a share above 0 and up to 100 %, as in '10%' or '0.1'".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -1,8 +1,9 @@
 //! HOST: a name, an address, or either with a port.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
+use netaware_io::zone;
 use netaware_record::IpVersion;
 
 /// What was typed, taken apart.
@@ -16,7 +17,7 @@ pub(crate) struct Host {
 impl Host {
     /// The only version that a literal address can be measured over.
     pub(crate) fn version(&self) -> Option<IpVersion> {
-        if is_v6(&self.name) {
+        if zone::is_v6(&self.name) {
             return Some(IpVersion::V6);
         }
         self.name.parse::<IpAddr>().ok().map(IpVersion::of)
@@ -29,7 +30,7 @@ impl FromStr for Host {
         if let Some(rest) = text.strip_prefix('[') {
             return bracketed(text, rest);
         }
-        if is_v6(text) {
+        if zone::is_v6(text) {
             return Ok(Self { name: text.to_owned(), port: None });
         }
         let (name, port) = match text.split_once(':') {
@@ -45,7 +46,7 @@ impl FromStr for Host {
 
 fn bracketed(text: &str, rest: &str) -> Result<Host, String> {
     let (name, tail) = rest.split_once(']').ok_or_else(|| format!("'{text}' lacks the closing bracket"))?;
-    if !is_v6(name) {
+    if !zone::is_v6(name) {
         return Err(format!("'{name}' in brackets is no IPv6 address"));
     }
     let port = match tail {
@@ -63,12 +64,6 @@ fn port(digits: &str) -> Result<u16, String> {
         .ok()
         .filter(|port| *port > 0)
         .ok_or_else(|| format!("'{digits}' is no port from 1 to 65535 (IPv6 with a port: [::1]:14233)"))
-}
-
-/// With or without a zone ("fe80::1%eth0").
-fn is_v6(text: &str) -> bool {
-    let (address, zone) = text.split_once('%').map_or((text, None), |(a, z)| (a, Some(z)));
-    address.parse::<Ipv6Addr>().is_ok() && zone != Some("")
 }
 
 #[cfg(test)]

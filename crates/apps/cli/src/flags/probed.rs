@@ -28,7 +28,7 @@ struct Typed {
     ipv6: bool,
     /// Send from this local address; it decides the IP version too
     #[arg(short = 'B', long, value_name = "ADDR", help_heading = PATH)]
-    bind: Option<std::net::IpAddr>,
+    bind: Option<netaware_io::zone::ZonedIp>,
     /// Send through this interface
     #[arg(long, value_name = "NAME", help_heading = PATH)]
     interface: Option<String>,

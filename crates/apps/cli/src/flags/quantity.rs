@@ -6,6 +6,7 @@ use netaware_wire::datagram::{ECHO_LEN, HEADER_LEN, MAX_PAYLOAD};
 
 /// "10s", "500ms", and "10" for ten seconds, because that is what the same flag means to iperf3.
 pub(crate) fn seconds(text: &str) -> Result<Span, ParseUnitError> {
+    let text = text.trim();
     let bare = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.');
     if bare { format!("{text}s").parse() } else { text.parse() }
 }
@@ -22,6 +23,12 @@ pub(crate) fn time(text: &str) -> Result<Span, String> {
         Ok(span) => Ok(span),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// As [`time`], but more than nothing. A bare number is milliseconds to iperf3's flag of the same
+/// name, and would be seconds to ours.
+pub(crate) fn some_time(text: &str) -> Result<Span, String> {
+    positive(text.parse())
 }
 
 /// A time with its unit up to a minute; zero, with or without one, is none.
@@ -48,6 +55,15 @@ pub(crate) fn some_rate(text: &str) -> Result<BitRate, String> {
     match text.parse() {
         Ok(BitRate(0)) => Err("it must be more than zero".to_owned()),
         Ok(rate) => Ok(rate),
+        Err(error) => Err::<_, ParseUnitError>(error).map_err(|e| e.to_string()),
+    }
+}
+
+/// A number of bytes, but more than none.
+pub(crate) fn some_bytes(text: &str) -> Result<ByteCount, String> {
+    match text.parse() {
+        Ok(ByteCount(0)) => Err("it must be more than zero".to_owned()),
+        Ok(size) => Ok(size),
         Err(error) => Err::<_, ParseUnitError>(error).map_err(|e| e.to_string()),
     }
 }
@@ -96,6 +112,10 @@ mod tests {
             ("0.5", Some(Span::from_millis(500))),
             ("250ms", Some(Span::from_millis(250))),
             ("2min", Some(Span::from_secs(120))),
+            (" 10 ", Some(Span::from_secs(10))),
+            ("5m", Some(Span::from_secs(300))),
+            ("5M", None),
+            ("5MS", None),
             ("5u", None),
             ("m", None),
             ("", None),
@@ -106,6 +126,15 @@ mod tests {
             assert_eq!(seconds(text).ok(), want, "row {n}: {text}");
         }
         assert!(some_seconds("0").is_err());
+        assert!(some_time("3000").is_err(), "3 s to iperf3 are not 50 minutes");
+        assert_eq!((some_time("3s"), some_time("0s").is_err()), (Ok(Span::from_secs(3)), true));
+    }
+
+    #[test]
+    fn nothing_at_all_is_no_amount_to_send() {
+        assert_eq!(some_bytes("0"), Err("it must be more than zero".to_owned()));
+        assert_eq!(some_bytes("1M"), Ok(ByteCount(1 << 20)));
+        assert!(some_bytes("8Mb").unwrap_err().contains("write 1MB, or 8MB if you mean bytes"));
     }
 
     #[test]

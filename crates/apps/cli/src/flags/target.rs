@@ -1,11 +1,11 @@
 //! Where to measure to and how to get there: the same for every measuring command.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::{ArgGroup, Args};
 use netaware_io::options::SocketOptions;
+use netaware_io::zone::{self, ZonedIp};
 use netaware_prober::Target;
 use netaware_record::IpVersion;
 use netaware_units::Span;
@@ -36,7 +36,7 @@ pub(crate) struct TargetFlags {
     ipv6: bool,
     /// Send from this local address; it decides the IP version too
     #[arg(short = 'B', long, value_name = "ADDR", help_heading = PATH)]
-    bind: Option<IpAddr>,
+    bind: Option<ZonedIp>,
     /// Send through this interface
     #[arg(long, value_name = "NAME", help_heading = PATH)]
     interface: Option<String>,
@@ -60,7 +60,7 @@ pub(crate) struct TargetFlags {
     #[arg(long, value_name = "FILE", help_heading = PATH)]
     key_file: Option<PathBuf>,
     /// Give up on an IP version that does not answer within this time
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = quantity::some_seconds, help_heading = PATH)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = quantity::some_time, help_heading = PATH)]
     connect_timeout: Span,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Place {
     pub(crate) port: u16,
     pub(crate) ipv4: bool,
     pub(crate) ipv6: bool,
-    pub(crate) bind: Option<IpAddr>,
+    pub(crate) bind: Option<ZonedIp>,
     pub(crate) interface: Option<String>,
     pub(crate) dscp: Option<u8>,
     pub(crate) flow_label: Option<u32>,
@@ -120,7 +120,7 @@ impl TargetFlags {
             port,
             versions: self.labelled_versions()?,
             key: key::read(self.key_file.as_deref())?,
-            options: self.options(),
+            options: self.options()?,
             connect_patience: self.connect_timeout,
             own_responder: own_port.is_some(),
             ..Target::new(name)
@@ -143,7 +143,7 @@ impl TargetFlags {
             _ => vec![IpVersion::V4, IpVersion::V6],
         };
         let host = self.host.as_ref().and_then(|host| Some((host.version()?, "HOST")));
-        let bind = self.bind.map(|address| (IpVersion::of(address), "--bind"));
+        let bind = self.bind.map(|address| (IpVersion::of(address.ip()), "--bind"));
         let mut left = asked;
         for (only, said_by) in [host, bind].into_iter().flatten() {
             if !left.contains(&only) {
@@ -165,15 +165,40 @@ impl TargetFlags {
         Ok(versions)
     }
 
-    fn options(&self) -> SocketOptions {
-        SocketOptions {
+    /// The interface on which link-local addresses of this measurement are, and by whom it was
+    /// named: HOST, --bind and --interface have to agree.
+    fn zone(&self) -> anyhow::Result<Option<u32>> {
+        let host = self.host.as_ref().and_then(|host| zone::resolve_literal(&host.name)).transpose()?;
+        let of_host = host.and_then(ZonedIp::zone).map(|zone| ("HOST", zone));
+        let of_bind = self.bind.and_then(ZonedIp::zone).map(|zone| ("--bind", zone));
+        let named = self.interface.as_deref().and_then(zone::index).map(|zone| ("--interface", zone));
+        let mut known: Option<(&str, u32)> = None;
+        for (by, zone) in [of_host, of_bind, named].into_iter().flatten() {
+            match known {
+                Some((first, other)) if other != zone => {
+                    bail!("{first} and {by} name different interfaces: name one");
+                }
+                _ => known = known.or(Some((by, zone))),
+            }
+        }
+        let zone = known.map(|(_, zone)| zone);
+        if let Some(host) = host {
+            host.within(zone).complete()?;
+        }
+        Ok(zone)
+    }
+
+    fn options(&self) -> anyhow::Result<SocketOptions> {
+        let zone = self.zone()?;
+        let source = self.bind.map(|bind| bind.within(zone).complete()).transpose().context("--bind")?;
+        Ok(SocketOptions {
             dscp: self.dscp.or(self.tos).or(self.precedence).unwrap_or(0),
             ttl: self.ttl,
             flow_label: self.flow_label,
             interface: self.interface.clone(),
-            source: self.bind,
+            source,
             ..SocketOptions::default()
-        }
+        })
     }
 }
 
@@ -246,6 +271,23 @@ mod tests {
             assert_eq!(error, "IPv4 has no flow label: leave out --flow-label, or measure over IPv6");
         }
         assert!(options("::1 --flow-label 1").is_ok());
+    }
+
+    #[test]
+    fn a_zone_is_not_lost_from_either_address_and_completes_the_other() {
+        let lo = zone::index("lo");
+        let zone_of = |words: &str| target(words).map(|target| target.options.source.and_then(ZonedIp::zone));
+        for words in
+            ["fe80::1%lo -B fe80::2", "fe80::1%lo -B fe80::2%lo", "fe80::1 --interface lo -B fe80::2"]
+        {
+            assert_eq!(zone_of(words), Ok(lo), "{words}");
+        }
+        assert_eq!(target("fe80::1 -B fe80::2%lo").unwrap().options.zone(), lo);
+        assert!(target("fe80::1").unwrap_err().contains("add the interface, for example fe80::1%"));
+        assert!(target("h -B fe80::1").unwrap_err().contains("--bind"));
+        assert!(target("fe80::1%no-such").unwrap_err().contains("no interface 'no-such'"));
+        assert!(target("h -B fe80::1%no-such").unwrap_err().contains("no interface 'no-such'"));
+        assert!(target("h -B ::1%lo").unwrap_err().contains("leave out %lo"));
     }
 
     #[test]

@@ -267,6 +267,7 @@ const UDP: &[Column<UdpResult>] = &[
     ("lost", |r| r.loss.lost.to_string()),
     ("lost_host", |r| r.loss.host.to_string()),
     ("lost_network", |r| r.loss.network.to_string()),
+    ("unknown", |r| r.loss.unknown.to_string()),
     ("duplicates", |r| r.duplicates.to_string()),
     ("reordered", |r| r.reordered.to_string()),
     ("jitter_ns", |r| r.receiver.jitter.0.to_string()),

@@ -562,6 +562,7 @@ fn datagrams(version: IpVersion, way: Direction) -> UdpResult {
             lost: 17,
             host: 5,
             network: 12,
+            unknown: 0,
             ratio: Some(Interval { estimate: 0.003, lo: 0.0019, hi: 0.0048, confidence: 0.95 }),
         },
         duplicates: 0,

@@ -175,6 +175,7 @@ mod tests {
     use netaware_sim::methods::{self, LatencyAsk, Method, Pacing};
 
     use super::*;
+    use netaware_stats::patience::Waiting;
 
     const LOSSY: &str = "about = 'half of it is lost'\n[[hop]]\nrate = '100Mbit/s'\ndelay = '5ms'\n\
                          forward = { loss = '50%' }\n[[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\nmtu = 1400\n";
@@ -205,6 +206,7 @@ mod tests {
             length: 64,
             response: 64,
             patience: Span::from_secs(1),
+            waiting: Waiting::Exactly,
         })
     }
 

@@ -4,7 +4,7 @@
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_prober::size_fit::SizeScan;
-use netaware_record::{Outcome, Record, SeriesKind, SeriesPoint};
+use netaware_record::{Record, SeriesKind, SeriesPoint};
 use netaware_store::Store;
 use netaware_units::{Mono, Span};
 
@@ -13,12 +13,12 @@ use super::rows::Rows;
 use super::scan::Point;
 use super::slots::Slots;
 use super::summary::Summary;
-use super::tally::{Tally, is_failed};
+use super::tally::Tally;
 use crate::config::Parsed;
 use crate::exit::{self, Exit};
 use crate::flags::output::Format;
 use crate::live::{self, Live};
-use crate::measure::{Measurement, Measuring, has_figures, short_id};
+use crate::measure::{Measurement, Measuring, short_id};
 use crate::own_responder::OwnResponder;
 use crate::render::{Paint, csv, size_fit};
 use crate::signals;
@@ -92,7 +92,9 @@ fn open_store(frame: &Measurement<'_>, is_needed: bool) -> anyhow::Result<Option
     if !frame.output.saves() {
         return Ok(None);
     }
-    match frame.open_store() {
+    // Who goes on with a series names a file that has it.
+    let opened = if is_needed { frame.open_existing_store() } else { frame.open_store() };
+    match opened {
         Ok(store) => Ok(Some(store)),
         Err(error) if is_needed => Err(error),
         Err(error) => {
@@ -228,11 +230,8 @@ impl Series<'_> {
         let live = &mut self.live;
         let mut record = command.measure(target, self.stop, &mut |progress| live.show(&progress));
         let is_interrupted = self.stop.is_raised();
-        if is_interrupted && !has_figures(&record) {
+        if is_interrupted && !record.has_figures() {
             return Left::Points;
-        }
-        if is_failed(&record) {
-            record.outcome = Outcome::Failed;
         }
         record.label.clone_from(&self.plan.label);
         record.series = Some(SeriesPoint {

@@ -1,9 +1,8 @@
 //! What became of the points of a series.
 
-use netaware_record::{Outcome, Record};
+use netaware_record::{Conclusion, Record};
 
 use crate::exit::Exit;
-use crate::measure::{has_figures, measured};
 
 /// Counts, and the first few of what went wrong.
 #[derive(Debug, Default)]
@@ -98,7 +97,7 @@ impl Tally {
 
 /// No IP version yielded anything, though nobody ended it.
 pub(super) fn is_failed(record: &Record) -> bool {
-    record.outcome == Outcome::Failed || !measured(record) || !has_figures(record)
+    record.conclusion() == Conclusion::Failed
 }
 
 #[cfg(test)]

@@ -78,6 +78,9 @@ fn help_and_version_succeed_and_mistakes_exit_with_2() {
         (&["simulate", "idle-1g", "stream", "-t", "1s", "--runs", "3"], 0),
         (&["simulate", "idle-1g"], 2),
         (&["simulate", "no-such-path", "latency"], 2),
+        (&["simulate", "world/blip-2s", "latency", "-t", "8s"], 0),
+        (&["simulate", "world/udp-blocked", "latency"], 2),
+        (&["simulate", "world/nat64", "latency"], 2),
         (&["simulate", "idle-1g", "capacity"], 2),
         (&["simulate", "idle-1g", "path-mtu", "--count", "3"], 2),
     ];
@@ -161,7 +164,10 @@ fn settings_come_from_the_users_folder_then_the_present_one_then_the_environment
     std::fs::write(place("netaware.toml"), "store = 'a.db'\n").unwrap();
     assert_eq!(finished(&mut in_user_folder()).1, "[]\n");
     assert!(finished(in_user_folder().env("NETAWARE_STORE", "c.db")).1.contains("lab-b"));
-    assert_eq!(finished(in_user_folder().env("NETAWARE_STORE", "c.db").args(["--store", "a.db"])).1, "[]\n");
+    // A file that is named on the command line has to be there.
+    let (code, out, err) = finished(in_user_folder().env("NETAWARE_STORE", "c.db").args(["--store", "a.db"]));
+    assert_eq!((code, out.as_str(), err.as_str()), (Some(2), "", "error: no file of results at a.db\n"));
+    assert!(!place("a.db").exists(), "listing makes no file");
 }
 
 fn save(path: &Path, record: &Record) {

@@ -1,6 +1,7 @@
 //! The main job as a newcomer runs it: no host, no option, one machine.
 
 mod accuracy;
+mod caps;
 
 use netaware_record::{IpVersion, Outcome, Record, Side, TcpResult, VersionResult};
 use netaware_testkit::program::{Program, netaware, run};

@@ -48,11 +48,7 @@ impl fmt::Display for Time {
 impl std::str::FromStr for Time {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let days = text.strip_suffix('d').and_then(|number| number.trim().parse::<u32>().ok());
-        let span = match days {
-            Some(days) => Span(i64::from(days).saturating_mul(DAY)),
-            None => text.parse::<Span>().map_err(|why| why.to_string())?,
-        };
+        let span = text.parse::<Span>().map_err(|why| why.to_string())?;
         if span.0 > 0 { Ok(Self(span)) } else { Err(format!("'{text}' is no time that passes")) }
     }
 }
@@ -122,6 +118,7 @@ mod tests {
         assert_eq!("36h".parse::<Time>().unwrap().to_string(), "36h");
         assert_eq!("48h".parse::<Time>().unwrap().to_string(), "2d");
         assert!("0s".parse::<Time>().is_err() && "10".parse::<Time>().is_err());
+        assert!("5M".parse::<Time>().is_err(), "five months, or five minutes");
     }
 
     #[test]

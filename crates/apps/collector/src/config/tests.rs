@@ -67,7 +67,7 @@ fn every_mistake_is_told_with_its_place_and_what_would_be_right() {
         let said = fault(&format!("{TWO}{text}"));
         assert!(said.contains(want), "row {row}: {said}");
     }
-    assert!(fault(&format!("period = \"1 fortnight\"\n{TWO}")).contains("ns, us, ms, s, min or h"));
+    assert!(fault(&format!("period = \"1 fortnight\"\n{TWO}")).contains("ns, us, ms, s, min, h or d"));
     assert!(fault(&format!("store_buffer = \"1KiB\"\n{TWO}")).contains("at least 64KiB"));
     assert!(fault(&format!("shard = \"3/2\"\n{TWO}")).contains("shard: '3/2' is no part"));
     assert!(fault(&format!("ipfix = [\"4739\"]\n{TWO}")).contains("udp://[::]:4739"));

@@ -1,8 +1,9 @@
 //! Where to listen, as people write it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use netaware_io::zone;
 use netaware_ipfix::{Options, Over};
 use netaware_wire::ipfix::{PORT, PORT_TLS};
 use rustls::ServerConfig;
@@ -29,8 +30,7 @@ impl Place {
             Some(port) => format!("[::]:{port}"),
             None => address.to_owned(),
         };
-        let alone = |whole: &str| whole.trim_matches(['[', ']']).parse::<IpAddr>();
-        let at = whole.parse().or_else(|_| alone(&whole).map(|ip| SocketAddr::new(ip, usual)));
+        let at = zone::parse_socket(&whole).or_else(|_| zone::parse_ip(&whole).map(|ip| ip.at(usual)));
         Some(Self { over, at: at.ok()? })
     }
 

@@ -2,9 +2,10 @@
 //! connection, plain or with TLS.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::time::Duration;
 
+use netaware_io::zone;
 use netaware_tls::{Judge, Refusal, Trust, TrustError};
 use rustls::StreamOwned;
 
@@ -151,7 +152,7 @@ impl Client {
 
     fn connect(&self) -> io::Result<TcpStream> {
         let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
-        for address in (self.host.as_str(), self.port).to_socket_addrs()? {
+        for address in zone::resolve(&self.host, self.port)? {
             match TcpStream::connect_timeout(&address, PATIENCE) {
                 Ok(stream) => {
                     stream.set_read_timeout(Some(PATIENCE))?;

@@ -1,10 +1,11 @@
 //! Flows of STAMP packets (RFC 8762) as tasks: period by period, until told to stop.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 
 use netaware_io::stamp::StampOptions;
 use netaware_io::stamp::periods::{StampNames, run_periods};
 use netaware_io::stop::StopFlag;
+use netaware_io::zone;
 use netaware_record::passive::{ClockExchanges, Row};
 use netaware_units::Span;
 use netaware_wire::lmap::What;
@@ -72,11 +73,8 @@ pub fn flow(
 /// One address of each IP version that is wanted.
 fn resolve(target: &str, version: Option<u8>) -> Result<Vec<SocketAddr>, String> {
     let cannot = |error: std::io::Error| format!("cannot resolve '{target}': {error}");
-    let found: Vec<SocketAddr> = match target.parse::<std::net::IpAddr>() {
-        Ok(address) => vec![SocketAddr::new(address, PORT)],
-        Err(_) if has_port(target) => target.to_socket_addrs().map_err(cannot)?.collect(),
-        Err(_) => (target, PORT).to_socket_addrs().map_err(cannot)?.collect(),
-    };
+    let (host, port) = host_and_port(target);
+    let found = zone::resolve(host, port).map_err(cannot)?;
     let first = |six: bool| found.iter().find(|address| address.is_ipv6() == six).copied();
     let chosen: Vec<SocketAddr> = match version {
         Some(4) => first(false).into_iter().collect(),
@@ -90,8 +88,13 @@ fn resolve(target: &str, version: Option<u8>) -> Result<Vec<SocketAddr>, String>
     }
 }
 
-fn has_port(target: &str) -> bool {
-    target.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok())
+/// A bare IPv6 address has colons and no port.
+fn host_and_port(target: &str) -> (&str, u16) {
+    let parts = target.rsplit_once(':').filter(|_| !zone::is_v6(target));
+    match parts.and_then(|(host, port)| Some((host, port.parse().ok()?))) {
+        Some((host, port)) => (host, port),
+        None => (target, PORT),
+    }
 }
 
 #[cfg(test)]

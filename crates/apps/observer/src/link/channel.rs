@@ -1,9 +1,10 @@
 //! Frames over TCP, encrypted or not, read with a patience.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use netaware_io::zone;
 use netaware_wire::frame::{self, MAX_FRAME};
 use rustls::{ClientConnection, StreamOwned};
 use socket2::{SockRef, TcpKeepalive};
@@ -130,7 +131,7 @@ impl Channel {
 fn connect(address: &CollectorAddress) -> Result<TcpStream, Broken> {
     let cannot = |source: io::Error| Broken::Dial { address: address.to_string(), source };
     let found: Vec<SocketAddr> =
-        (address.host.as_str(), address.port).to_socket_addrs().map_err(cannot)?.take(16).collect();
+        zone::resolve(&address.host, address.port).map_err(cannot)?.into_iter().take(16).collect();
     let mut failed = io::Error::from(ErrorKind::AddrNotAvailable);
     for target in in_turn(found) {
         match TcpStream::connect_timeout(&target, CONNECT) {

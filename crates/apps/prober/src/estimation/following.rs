@@ -13,6 +13,7 @@ use netaware_units::{Mono, Span};
 use super::{ENDLESS, EstimationRequest, Follow, SLACK, headers, instrument, share_of, turn};
 use crate::host::{self, Known};
 use crate::lane::{self, Lane};
+use crate::lease;
 use crate::progress::{Progress, Watch};
 use crate::report::path_rates::{self, Estimated};
 use crate::trains::{Pending, Ran};
@@ -49,7 +50,8 @@ pub(super) fn follow(
     while clock::now() < end && !stop.is_raised() && lanes.iter().any(Lane::is_alive) {
         // The first round has its place already; between rounds others have their chance.
         if !std::mem::take(&mut is_first) {
-            lane::reserve_again(lanes, follow.interval + request.time + SLACK, stop, watch);
+            let around = lease::around(lanes, i64::try_from(ways.len()).unwrap_or(1), 1);
+            lane::reserve_all(lanes, follow.interval + request.time + around + SLACK, stop, watch);
         }
         for each in &mut followed {
             let lane = &mut lanes[each.lane];

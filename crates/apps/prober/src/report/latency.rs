@@ -15,7 +15,10 @@ pub(super) fn idle(
     runs: &[EchoRun],
     bins: Option<HistogramShape>,
 ) -> Option<LatencyResult> {
-    merged(version, &runs.iter(), bins)
+    let merged = merged(version, &runs.iter(), bins)?;
+    // The first blocks of a test are further apart than the rest.
+    let spacing = runs.last().map_or(merged.spacing, |run| run.order.shown_spacing());
+    Some(LatencyResult { spacing, ..merged })
 }
 
 /// The trains beside the rounds of a transfer.
@@ -53,7 +56,7 @@ fn merged<'a>(
         pacing: order.pacing,
         bins,
         spacing: runs.clone().map(|run| run.order.shown_spacing()).max().unwrap_or_default(),
-        patience: order.patience,
+        patience: runs.clone().map(|run| run.order.patience).max().unwrap_or_default(),
         health,
     };
     Some(delay_report::latency(&rounds, &context))

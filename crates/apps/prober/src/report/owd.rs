@@ -29,7 +29,7 @@ pub(crate) fn result(version: IpVersion, request: &OwdRequest, flow: &Flow) -> O
         lost: counts.lost,
         lost_somewhere: counts.lost_somewhere(),
         late: counts.late,
-        patience: request.patience,
+        patience: run.patience,
         reverse: log.way(Way::Reverse, relation),
         forward,
         rtt: log.rtt(),

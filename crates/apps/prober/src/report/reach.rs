@@ -21,6 +21,8 @@ pub(crate) struct Asked {
     pub(crate) packet: u32,
     pub(crate) udp_port: u16,
     pub(crate) took: Span,
+    /// Why questions never left this host, if some did not (errno).
+    pub(crate) refused: Option<i32>,
 }
 
 /// One result per protocol that was tried.
@@ -31,10 +33,10 @@ pub(crate) fn results(
     asked: &Asked,
     instrument: &ReachInstrument,
 ) -> Vec<ReachResult> {
-    let Asked { packet, udp_port, took } = *asked;
+    let Asked { packet, udp_port, took, refused } = *asked;
     let disturbance = instrument.during.disturbance(Direction::RoundTrip, 0.0);
     let mut results = Vec::new();
-    if found.echo.asked > 0 {
+    if found.echo.asked + found.echo.not_sent > 0 {
         let mut echo = of_answers(version, ReachProtocol::Echo, &found.echo, took);
         echo.by_direction =
             found.by_direction.map(|by| ReachLoss { forward: by.forward, reverse: by.reverse, of: by.of });
@@ -73,11 +75,13 @@ pub(crate) fn results(
         }
         results.push(echo);
     }
-    if found.timestamps.asked > 0 {
+    if found.timestamps.asked + found.timestamps.not_sent > 0 {
         results.push(of_timestamps(version, found, took));
     }
-    results.extend(tcp.filter(|tcp| tcp.tries.asked > 0).map(|tcp| of_tcp(version, tcp, took)));
-    if found.udp.asked > 0 {
+    results.extend(
+        tcp.filter(|tcp| tcp.tries.asked + tcp.tries.not_sent > 0).map(|tcp| of_tcp(version, tcp, took)),
+    );
+    if found.udp.asked + found.udp.not_sent > 0 {
         let mut udp = of_answers(version, ReachProtocol::Udp, &found.udp, took);
         udp.port = Some(udp_port);
         if found.udp_rationed {
@@ -89,11 +93,26 @@ pub(crate) fn results(
     }
     for result in &mut results {
         result.health = instrument.during.health();
+        note_not_sent(result, refused);
     }
     if disturbance.level() > Level::Quiet {
         tell(&disturbance, &mut results);
     }
     results
+}
+
+/// Questions that never left this host are nobody else's silence.
+fn note_not_sent(result: &mut ReachResult, refused: Option<i32>) {
+    if result.not_sent == 0 {
+        return;
+    }
+    if result.asked == 0 {
+        result.flags.retain(|flag| flag != "silent");
+        result.remarks.clear();
+    }
+    result.flags.push("not_sent".to_owned());
+    let why = refused.map(|errno| format!(": {}", super::refusal(errno))).unwrap_or_default();
+    result.remarks.push(format!("{} not sent by this host{why}", result.not_sent));
 }
 
 /// That others used this host while it asked: every time is in doubt, and said once.
@@ -212,9 +231,11 @@ fn of_answers(version: IpVersion, protocol: ReachProtocol, of: &Answers, took: S
         port: None,
         asked: of.asked,
         answered: of.answered,
+        late: of.late,
+        not_sent: of.not_sent,
         answers: of.said.iter().map(|said| word(*said).to_owned()).collect(),
         others: of.others.iter().map(ToString::to_string).collect(),
-        loss: (!silent).then(|| loss(of.asked, of.answered)),
+        loss: (!silent).then(|| loss(of.asked, of.answered + of.late)),
         by_direction: None,
         rtt: of_delays(&of.rtts),
         capacity: None,
@@ -246,6 +267,8 @@ fn of_tcp(version: IpVersion, port: &TcpPort, took: Span) -> ReachResult {
         port: Some(port.port),
         asked: tcp.asked,
         answered,
+        late: 0,
+        not_sent: tcp.not_sent,
         answers: said.into_iter().filter(|(_, n)| *n > 0).map(|(word, _)| word.to_owned()).collect(),
         others: Vec::new(),
         // The system repeats a SYN that got no answer: what is left unanswered after that is no

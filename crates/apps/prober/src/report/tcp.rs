@@ -9,14 +9,32 @@ use netaware_record::{
     Direction, Health, Interval, IpVersion, LatencyResult, Layer, Limit, LoadedLatency, Outcome, Pedigree,
     QueueLeft, ReceiverTick, SenderTick, TcpCount, TcpEnd, TcpResult,
 };
-use netaware_units::{BitRate, ByteCount, ClockSource, Span};
+use netaware_units::{BitRate, ByteCount, ClockSource, SendRate, Span};
 
 use super::{Load, Path, latency, most_frequent, worst};
 use crate::transfer::{TcpOrder, TcpRound};
 
-/// What the receiver of one transfer got per second after the warm-up: what the UDP phase goes by.
-pub(crate) fn received_rate(round: &TcpRound) -> Option<BitRate> {
-    goodput(&[measured(round, Span::ZERO)]).map(|goodput| goodput.rate)
+/// What one transfer showed of its path: what later phases go by. A rate of zero is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Seen {
+    /// What the receiver got per second after the warm-up.
+    pub(crate) rate: Option<SendRate>,
+    /// What it got per second of all the time that was planned, warm-up and silence included.
+    pub(crate) mean: Option<SendRate>,
+    /// It was still speeding up when it ended.
+    pub(crate) is_lower_bound: bool,
+}
+
+/// What one transfer showed of a path with this round trip.
+pub(crate) fn seen(round: &TcpRound, round_trip: Span) -> Seen {
+    let measured = measured(round, round_trip);
+    let bytes: ByteCount = measured.ticks.iter().map(|tick| tick.bytes).sum();
+    let time: Span = measured.ticks.iter().map(|tick| tick.length.or_zero()).sum();
+    Seen {
+        rate: goodput(&[measured]).and_then(|goodput| SendRate::new(goodput.rate)),
+        mean: SendRate::new(BitRate::mean(bytes, time.max(round.order.duration))),
+        is_lower_bound: measured.warm_up == warm_up::WarmUpEnd::NeverEnded,
+    }
 }
 
 /// One result per direction and number of streams, in the order first run.

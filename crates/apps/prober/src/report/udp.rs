@@ -3,10 +3,10 @@
 use netaware_probe::limit::{self, UdpEvidence};
 use netaware_probe::loss_split;
 use netaware_record::{
-    Direction, Exchanges, Health, Layer, Limit, Pedigree, ReceiverTick, UdpReceiverEnd, UdpResult,
-    UdpSenderEnd, WireRates,
+    Direction, Exchanges, Health, Layer, Limit, Pedigree, ReceiverTick, SendRefusal, UdpReceiverEnd,
+    UdpResult, UdpSenderEnd, WireRates,
 };
-use netaware_units::{BitRate, ByteCount, ClockSource, Span};
+use netaware_units::{BitRate, ByteCount, ClockSource, SendRate, Span};
 use netaware_wire::ethernet;
 
 use super::{Load, Path, mean_rate, most_frequent, worst};
@@ -30,18 +30,15 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
         rounds.iter().filter_map(|r| r.ended.udp_receiver.as_ref()).collect();
     let ticks: Vec<ReceiverTick> = rounds.iter().flat_map(|r| r.ended.receiver_ticks.clone()).collect();
     let received: u64 = receivers.iter().map(|end| end.received).sum();
-    // A sender that died could not tell what it sent; the highest number received is the least it
-    // can have been.
-    let told: u64 = senders.iter().map(|end| end.sent).sum();
-    let sent = told.max(receivers.iter().map(|end| end.highest).sum());
-    let drops = loss_split::sum(receivers.iter().map(|end| end.drops));
+    let sent: u64 = rounds.iter().map(|round| sent_in(round)).sum();
+    let split = |round: &&UdpRound| loss_split::split(sent_in(round), round.ended.udp_receiver.as_ref());
     let between: u64 = receivers.iter().map(|end| end.received.saturating_sub(1)).sum();
     let span: Span = receivers.iter().map(|end| end.elapsed).sum();
     let sender = senders.last().map(|end| (*end).clone()).unwrap_or_default();
     let receiver = receivers.last().map(|end| (*end).clone()).unwrap_or_default();
-    let loss = loss_split::split(sent, received, drops);
+    let loss = loss_split::total(sent, rounds.iter().map(split));
     let stamped = receiver.gaps.is_some();
-    let sent_rate = mean_rate(senders.iter().map(|end| (end.bytes, end.elapsed)));
+    let sent_rate = mean_rate(rounds.iter().filter_map(|round| left_in(round)));
     // From the first arrival to the last there is one datagram less than arrived.
     let goodput = mean_rate(receivers.iter().map(|end| (but_one(end.bytes, end.received), end.elapsed)));
     Some(UdpResult {
@@ -57,7 +54,7 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
         },
         outcome: worst(rounds.iter().map(|round| round.ended.outcome)),
         payload: ByteCount(u64::from(order.plan.length)),
-        planned: order.planned,
+        planned: order.planned.map(SendRate::bit_rate),
         sent_rate,
         wire: wire(path, rounds, &senders, &receivers),
         exchanges: exchanges(rounds),
@@ -75,6 +72,24 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
         sender,
         receiver,
     })
+}
+
+/// Datagrams that left in a round. A sender that died could not tell; the highest number received
+/// is the least that it can have been.
+fn sent_in(round: &UdpRound) -> u64 {
+    let told = round.ended.udp_sender.as_ref().map_or(0, |end| end.sent);
+    told.max(round.ended.udp_receiver.as_ref().map_or(0, |end| end.highest))
+}
+
+/// What left in a round, and in which time. Of a sender that never reported, what the receiver knows
+/// of: up to the highest number that came.
+fn left_in(round: &UdpRound) -> Option<(ByteCount, Span)> {
+    if let Some(end) = &round.ended.udp_sender {
+        return Some((end.bytes, end.elapsed));
+    }
+    let end = round.ended.udp_receiver.as_ref()?;
+    let length = u64::from(round.order.plan.length);
+    Some((ByteCount(end.highest.saturating_sub(1).saturating_mul(length)), end.elapsed))
 }
 
 /// The rates as a link sees them. Of a path whose MTU nobody knows, that of Ethernet is taken.
@@ -120,13 +135,57 @@ fn judge(path: Path, rounds: &[&UdpRound]) -> Limit {
         Some(limit::udp_limit(&UdpEvidence {
             sender,
             receiver,
-            planned: round.order.planned,
+            planned: round.order.planned.map(SendRate::bit_rate),
             sent_rate: BitRate::mean(sender.bytes, sender.elapsed),
-            loss: &loss_split::split(sender.sent, receiver.received, receiver.drops),
+            loss: &loss_split::split(sent_in(round), Some(receiver)),
             across: path.across,
         }))
     };
     most_frequent(&rounds.iter().filter_map(verdict).collect::<Vec<_>>())
+}
+
+/// What a reader of the figures has to know: datagrams that were not sent, with the system's reason,
+/// and those whose fate is unknown.
+pub(super) fn warnings(rounds: &[UdpRound]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for direction in [Direction::Reverse, Direction::Forward] {
+        let way = direction.name();
+        for round in rounds.iter().filter(|round| round.order.plan.direction == direction) {
+            warnings.extend(round.ended.udp_sender.iter().flat_map(|end| refusals(way, end)));
+            let sent = sent_in(round);
+            let unknown = loss_split::split(sent, round.ended.udp_receiver.as_ref()).unknown;
+            if unknown > 0 {
+                warnings.push(format!(
+                    "UDP {way}: the fate of {unknown} of {sent} datagrams is unknown, because the receiver's reports \
+                     ended before the stream; they are not counted as lost"
+                ));
+            }
+        }
+    }
+    warnings
+}
+
+fn refusals(way: &str, end: &UdpSenderEnd) -> Vec<String> {
+    let planned = end.sent.saturating_add(end.not_sent);
+    let said = |refusal: &SendRefusal| {
+        let when = if refusal.first == refusal.last {
+            format!("{} into the stream", refusal.first)
+        } else {
+            format!("from {} to {} into the stream", refusal.first, refusal.last)
+        };
+        if refusal.not_sent > 0 {
+            format!(
+                "UDP {way}: {} of {planned} datagrams were not sent; the sender's system refused them {when}: {}",
+                refusal.not_sent, refusal.cause
+            )
+        } else {
+            format!(
+                "UDP {way}: the sender's system reported {} errors about datagrams that had left, {when}: {}",
+                refusal.count, refusal.cause
+            )
+        }
+    };
+    end.refusals.iter().map(said).collect()
 }
 
 fn health(direction: Direction, senders: &[&UdpSenderEnd], receivers: &[&UdpReceiverEnd]) -> Health {
@@ -151,12 +210,81 @@ fn health(direction: Direction, senders: &[&UdpSenderEnd], receivers: &[&UdpRece
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bulk::Ended;
+    use crate::request::Pace;
+    use crate::transfer::UdpOrder;
     use netaware_probe::limit::Across;
-    use netaware_record::{IpVersion, Outcome};
+    use netaware_record::{IpVersion, LimitedBy, Outcome};
+
+    const PATH: Path = Path { version: IpVersion::V4, across: Across::Network };
 
     #[test]
     fn without_rounds_there_is_no_result() {
-        assert!(results(Path { version: IpVersion::V4, across: Across::Network }, &[]).is_empty());
+        assert!(results(PATH, &[]).is_empty());
         assert_eq!(worst(std::iter::empty()), Outcome::Complete);
+    }
+
+    fn round(ended: Ended) -> UdpRound {
+        let rate = SendRate::at_least(10_000_000);
+        let mut order =
+            UdpOrder::paced(Direction::Forward, Span::from_secs(6), 1472, rate, Span::from_millis(100));
+        order.plan.gap_ps = Pace::Rate(rate).gap_ps(1472);
+        UdpRound { order, ended }
+    }
+
+    fn sender(sent: u64, not_sent: u64) -> UdpSenderEnd {
+        let (bytes, elapsed) = (ByteCount(sent * 1472), Span::from_secs(6));
+        UdpSenderEnd { sent, not_sent, bytes, elapsed, ..UdpSenderEnd::default() }
+    }
+
+    fn receiver(received: u64, observed: Option<u64>) -> UdpReceiverEnd {
+        let highest = observed.unwrap_or(received);
+        let (bytes, elapsed) = (ByteCount(received * 1472), Span::from_secs(6));
+        UdpReceiverEnd { received, observed, highest, bytes, elapsed, ..UdpReceiverEnd::default() }
+    }
+
+    #[test]
+    fn a_responder_that_died_is_not_loss_by_the_network() {
+        for udp_receiver in [Some(receiver(2497, Some(2497))), None] {
+            let received = udp_receiver.as_ref().map_or(0, |end| end.received);
+            let rounds =
+                [round(Ended { udp_sender: Some(sender(2548, 0)), udp_receiver, ..Ended::default() })];
+            let found = results(PATH, &rounds);
+            let result = &found[0];
+            assert_eq!((result.sent, result.received, result.loss.lost), (2548, received, 0));
+            assert_eq!(result.loss.unknown, 2548 - received);
+            assert_eq!(result.limit.by, LimitedBy::Unknown, "{:?}", result.limit);
+            let warnings = warnings(&rounds);
+            assert!(warnings[0].contains(&format!("fate of {} of 2548", 2548 - received)), "{warnings:?}");
+        }
+    }
+
+    #[test]
+    fn a_refused_datagram_is_named_with_its_cause_and_its_time() {
+        let refusal = SendRefusal {
+            cause: "Network is unreachable (os error 101)".into(),
+            count: 26,
+            not_sent: 26,
+            first: Span::from_secs(2),
+            last: Span::from_millis(2300),
+        };
+        let end = UdpSenderEnd { refusals: vec![refusal], ..sender(491, 26) };
+        let ended =
+            Ended { udp_sender: Some(end), udp_receiver: Some(receiver(491, None)), ..Ended::default() };
+        let told = warnings(&[round(ended)]);
+        assert_eq!(
+            told,
+            [
+                "UDP up: 26 of 517 datagrams were not sent; the sender's system refused them from 2.00 s to 2.30 s into \
+              the stream: Network is unreachable (os error 101)"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_sender_that_never_reported_has_not_sent_at_zero_bits_a_second() {
+        let ended = Ended { udp_receiver: Some(receiver(5001, Some(5001))), ..Ended::default() };
+        let found = results(PATH, &[round(ended)]);
+        assert_eq!((found[0].sent, found[0].sent_rate), (5001, BitRate(5000 * 1472 * 8 / 6)));
     }
 }

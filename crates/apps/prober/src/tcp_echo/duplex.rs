@@ -26,7 +26,7 @@ pub(super) fn run(course: &Course<'_>) -> io::Result<Ended> {
     let (free, freed) = channel();
     let (reader_gone, ending_at) = (StopFlag::new(), AtomicU64::new(u64::MAX));
     let writer = Writer { course, tell, freed, reader_gone: &reader_gone, ending_at: &ending_at };
-    let reader = Reader { course, asked, free, ending_at: &ending_at, ended: Ended::new(course.start) };
+    let reader = Reader { course, asked, free, ending_at: &ending_at, ended: Ended::new(course) };
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| writer.run());
         let read = reader.run();
@@ -100,7 +100,9 @@ impl Writer<'_> {
         // With its count complete a run waits for the answers; ended by time or by somebody, only
         // for a moment.
         if course.order.count != Some(wrote.asked) {
-            let linger = LINGER.min(course.order.patience);
+            // A person who stopped it waits no longer than that.
+            let tail = course.patience.tail(LINGER);
+            let linger = if course.stop.is_raised() { LINGER.min(tail) } else { tail };
             self.ending_at.store((clock::now() + linger).0, Ordering::Release);
         }
         Ok(wrote)
@@ -170,9 +172,10 @@ impl Reader<'_> {
     fn note(&mut self, asked: Asked, is_intact: bool) {
         let at = clock::now();
         let is_open = self.course.order.pacing.arrivals().is_some();
-        if is_open && at.since(asked.sent_at) > self.course.order.patience {
+        if is_open && at.since(asked.sent_at) > self.ended.patience.span() {
             self.ended.lost();
             self.ended.counts.late += 1;
+            self.ended.patience.observe(at.since(asked.sent_at));
         } else {
             self.ended.answered(asked, at, is_intact);
         }
@@ -188,7 +191,7 @@ impl Reader<'_> {
         if now.0 >= self.ending_at.load(Ordering::Acquire) {
             return Some(Broken::Stopped);
         }
-        let patience = self.course.order.patience;
+        let patience = self.ended.patience.span();
         let is_open = self.course.order.pacing.arrivals().is_some();
         let limit = if is_open { patience.max(LONGEST_STALL) } else { patience };
         (now.since(since) >= limit).then_some(Broken::Silent)

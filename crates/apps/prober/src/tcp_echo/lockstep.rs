@@ -8,13 +8,13 @@ use super::message::{Broken, Messages, silence};
 use super::{Asked, Course, Ended};
 
 pub(super) fn run(course: &Course<'_>) -> io::Result<Ended> {
-    let mut ended = Ended::new(course.start);
+    let mut ended = Ended::new(course);
     let mut requests = Messages::new(course.stream, course.sizes.request);
     let mut responses = Messages::new(course.stream, course.sizes.response);
-    let waiting = silence(course.order.patience, course.stop);
     let mut due = course.start;
     while !course.is_over(ended.counts.asked, due) {
         let (seq, number) = (ended.counts.asked, course.first + ended.counts.asked);
+        let waiting = silence(ended.patience.span(), course.stop);
         let sent_at = clock::now();
         ended.counts.asked += 1;
         if let Err(broken) = requests.write(number, &waiting) {

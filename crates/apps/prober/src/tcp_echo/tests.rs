@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use netaware_probe::delay_report::{self, Context};
 use netaware_record::{Health, IpVersion, LatencyResult};
+use netaware_stats::patience::Waiting;
 use netaware_units::ByteCount;
 use netaware_wire::pattern;
 
@@ -47,7 +48,10 @@ fn connected_to(
             }
         }
     });
-    (TcpEcho { stream, sizes: SIZES, asked: 0, owed: Some(0) }, thread.unwrap())
+    (
+        TcpEcho { stream, sizes: SIZES, rtt: None, asked: 0, owed: Some(0), test: 1, until: Mono(u64::MAX) },
+        thread.unwrap(),
+    )
 }
 
 fn order(pacing: Pacing, count: u64) -> EchoOrder {
@@ -58,6 +62,7 @@ fn order(pacing: Pacing, count: u64) -> EchoOrder {
         length: SIZES.request,
         response: SIZES.response,
         patience: MS * 2000,
+        waiting: Waiting::Exactly,
     }
 }
 

@@ -16,7 +16,7 @@ use netaware_record::{
     Arrivals, Bottleneck, Direction, HistogramShape, IpVersion, MatrixProtocol, Outcome, Record, Side,
 };
 use netaware_server::{Config, Server, Stopper};
-use netaware_units::{BitRate, ByteCount, Span};
+use netaware_units::{BitRate, ByteCount, SendRate, Span};
 
 struct Responder {
     target: Target,
@@ -258,7 +258,7 @@ fn header_fields_go_with_every_kind_of_measurement_that_can_have_them() {
     assert_eq!(record.request.options["flow-label"], "0x54321");
     let stream = UdpRequest {
         packets: Some(50),
-        pace: Pace::Rate(BitRate(10_000_000)),
+        pace: Pace::Rate(SendRate::at_least(10_000_000)),
         directions: Directions::Both,
         ..UdpRequest::new(target.clone())
     };
@@ -283,7 +283,7 @@ fn paced_udp_arrives_as_it_was_sent() {
     for directions in [Directions::Forward, Directions::Reverse] {
         let request = UdpRequest {
             time: Span::from_millis(600),
-            pace: Pace::Rate(BitRate(20_000_000)),
+            pace: Pace::Rate(SendRate::at_least(20_000_000)),
             directions,
             ..UdpRequest::new(responder.target.clone())
         };

@@ -149,7 +149,11 @@ impl Courier {
             reporter.receiver_tick(tick);
         }
         let socket = self.association.drops() - drops_before;
-        UdpReceiverEnd { outcome, drops: HostDrops { socket, ..HostDrops::default() }, ..follower.close() }
+        UdpReceiverEnd {
+            outcome,
+            drops: HostDrops { socket, ..HostDrops::default() },
+            ..follower.close(clock::now())
+        }
     }
 
     fn follow(&mut self, follower: &mut Follower) -> Result<Mono, Gone> {

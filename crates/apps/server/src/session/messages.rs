@@ -10,7 +10,10 @@ use crate::plan::{self, Refusal};
 impl Session<'_> {
     pub(super) fn command(&mut self, now: Mono, message: ClientMessage) {
         match message {
-            ClientMessage::Ping { seq } => self.say(ServerMessage::Pong { seq }),
+            ClientMessage::Ping { seq } => {
+                self.note_ping(now);
+                self.say(ServerMessage::Pong { seq });
+            }
             ClientMessage::SetHeader { header } => self.set_header(header),
             ClientMessage::Reserve { expected, join } => self.reserve(expected, join),
             ClientMessage::Release => self.release(),

@@ -377,8 +377,11 @@ impl Session<'_> {
         }
     }
 
-    /// Progress of a sending test.
-    pub(crate) fn sender_tick(&mut self, test: u32, tick: SenderTick) {
+    /// Progress of a sending test. What the prober's host acknowledges is a sign of life, too.
+    pub(crate) fn sender_tick(&mut self, now: Mono, test: u32, tick: SenderTick) {
+        if tick.acked.is_some_and(|acked| acked > ByteCount(0)) {
+            self.heard(now);
+        }
         if !self.count(test, tick.bytes, tick.end) {
             return;
         }

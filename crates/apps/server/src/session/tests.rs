@@ -321,6 +321,36 @@ fn a_test_that_does_not_end_cannot_hold_a_vanished_clients_place() {
 }
 
 #[test]
+fn a_prober_behind_a_slow_path_is_not_taken_for_a_dead_one() {
+    let rules = rules(None);
+    let silence = |pings: &[i64], acked: &[i64]| {
+        let mut session = open_session(&rules);
+        if !acked.is_empty() {
+            admit(&mut session, Span::from_secs(100));
+            run_one(&mut session);
+        }
+        for at in pings {
+            session.received(ms(*at), Ok(ClientMessage::Ping { seq: 1 }));
+        }
+        for at in acked {
+            let tick = SenderTick { acked: Some(ByteCount(1448)), ..SenderTick::default() };
+            session.sender_tick(ms(*at), 1, tick);
+        }
+        let heard = pings.iter().chain(acked).max().copied().unwrap_or(0);
+        let is_over = |after: &i64| session.deadline().is_some_and(|deadline| deadline <= ms(heard + after));
+        (4000..=15_000).step_by(500).find(is_over)
+    };
+    // Round trips of a few milliseconds: the limit that is promised.
+    assert_eq!(silence(&[1000, 2000, 3010], &[]), Some(4000));
+    // A round trip of 1.2 s, or a ping that was lost and came again.
+    assert_eq!(silence(&[2200, 3200], &[]), Some(7000));
+    assert_eq!(silence(&[1000, 2000, 5500, 5600], &[]), Some(10_500));
+    assert_eq!(silence(&[1000, 9000], &[]), Some(15_000), "and no longer than this");
+    // Pings wait behind the data that this end sends; what is acknowledged is a sign of life.
+    assert_eq!(silence(&[1000], &[2000, 3000, 4000, 5000]), Some(4000));
+}
+
+#[test]
 fn whoever_leaves_while_waiting_leaves_the_queue() {
     let rules = rules(None);
     let mut session = open_session(&rules);
@@ -405,7 +435,7 @@ fn a_quiet_sender_tells_its_slices_in_the_end_and_a_loud_one_at_once() {
         tell(&mut session, T0, ClientMessage::Start { test: 1 });
         deeds(&mut session);
         let tick = SenderTick { acked: Some(ByteCount(20_000)), ..SenderTick::default() };
-        (0..70).for_each(|_| session.sender_tick(1, tick));
+        (0..70).for_each(|_| session.sender_tick(T0, 1, tick));
         let told = deeds(&mut session);
         assert_eq!(told.len(), if quiet { 0 } else { 70 }, "{told:?}");
         session.ended(1, EndReport::TcpSender(TcpEnd::default()));
@@ -444,6 +474,7 @@ fn a_slow_path_is_not_filled_with_messages_about_it() {
                 );
             } else {
                 session.sender_tick(
+                    ms(100 * n),
                     1,
                     SenderTick { end, length, bytes, acked: Some(bytes), ..SenderTick::default() },
                 );

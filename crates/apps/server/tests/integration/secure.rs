@@ -1,7 +1,7 @@
 //! A responder whose page comes over TLS, as browsers meet it.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl Responder {
         let folder = tempfile::tempdir().unwrap();
         let identity = Identity::kept(&folder.path().join("serve.pem"), &netaware_server::names()).unwrap();
         let fingerprint = identity.fingerprint();
-        let bind = vec![IpAddr::from(Ipv4Addr::LOCALHOST)];
+        let bind = vec![Ipv4Addr::LOCALHOST.into()];
         let config = Config { port: 0, bind, identity: Some(identity), ..config };
         let server = Server::bind(config).unwrap();
         assert_eq!(server.fingerprint(), Some(fingerprint));

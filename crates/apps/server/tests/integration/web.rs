@@ -1,7 +1,7 @@
 //! What a web browser can do with a responder, spoken to as a browser would.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl Responder {
     }
 
     fn with(config: Config) -> Self {
-        let bind = vec![IpAddr::from(Ipv4Addr::LOCALHOST)];
+        let bind = vec![Ipv4Addr::LOCALHOST.into()];
         let server = Server::bind(Config { port: 0, bind, ..config }).unwrap();
         let (address, stopper) = (server.addresses()[0], server.stopper());
         let thread = Some(std::thread::spawn(move || server.run().unwrap()));

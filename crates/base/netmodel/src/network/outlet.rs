@@ -1,16 +1,17 @@
 //! Where packets go from a stage: on, back as an answer, or to their end.
 
 use super::draw::generator;
+use super::filter::Seen;
 use super::pace::{PerByte, ps};
 use super::probes::Probes;
 use super::receiver::Receiver;
 use super::server::{Carried, OFFERED};
 use super::stage::{Inbox, Stage};
 use super::time_queue::TimeQueue;
-use crate::scenario::Answers;
+use crate::scenario::{Answers, Protocol};
 use crate::source::{Outcome, Source};
 use crate::truth::LinkTruth;
-use crate::{Answer, DropCause, Fate, Side};
+use crate::{Answer, DropCause, Fate, Kind, Side};
 use netaware_record::IpVersion;
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{BitRate, Mono, Span};
@@ -118,6 +119,14 @@ impl Outlet<'_> {
 
     pub(super) fn flow(&mut self, packet: Carried) -> u64 {
         packet.slot().map_or(u64::from(packet.tag) | 1 << 40, |slot| self.probes.get(slot).packet.flow)
+    }
+
+    /// What filters look at. An answer is ICMP, whatever it is about.
+    pub(super) fn seen(&mut self, packet: Carried, slot: u32) -> Seen {
+        let probe = self.probes.get(slot);
+        let icmp = Kind { protocol: Protocol::Icmp, ports: [0; 2], ecn: false };
+        let kind = if probe.answer.is_some() { icmp } else { probe.kind };
+        Seen { version: packet.version, kind, length: packet.length, flow: probe.packet.flow }
     }
 
     /// The packet crosses a hop by this one of its parallel links.

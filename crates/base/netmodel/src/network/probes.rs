@@ -2,12 +2,13 @@
 
 use netaware_record::IpVersion;
 
-use crate::{Answer, Packet, Side};
+use crate::{Answer, Kind, Packet, Side};
 
 /// One of them. Queues carry only its slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probe {
     pub(super) packet: Packet,
+    pub(super) kind: Kind,
     pub(super) from: Side,
     pub(super) offered_at: u64,
     pub(super) duplicate: bool,

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use super::bucket::TokenBucket;
 use super::codel::{CoDelState, Verdict};
+use super::fair::FairQueue;
 use super::pace::{FAR, Pace, PerByte, ps};
 use crate::scenario::{Link, QueueLimit, version_index};
 use netaware_record::IpVersion;
@@ -55,6 +56,8 @@ pub(super) struct Server {
     pub(super) waiting: VecDeque<Waiting>,
     pub(super) offered_waiting: usize,
     codel: Option<CoDelState>,
+    /// In place of `waiting`.
+    fair: Option<FairQueue>,
 }
 
 /// When a packet is on the link.
@@ -67,7 +70,8 @@ pub(super) struct Service {
 impl Server {
     pub(super) fn new(link: &Link, mtu: u32) -> Self {
         let codel = link.queue.codel.map(|codel| CoDelState::new(&codel, u64::from(mtu + link.overhead)));
-        Self::with_limit(link.queue.limit, codel)
+        let fair = link.queue.fair.then(FairQueue::default);
+        Self { fair, ..Self::with_limit(link.queue.limit, codel) }
     }
 
     /// With a queue that never fills.
@@ -77,7 +81,17 @@ impl Server {
 
     fn with_limit(limit: QueueLimit, codel: Option<CoDelState>) -> Self {
         let (starts, waiting) = (VecDeque::new(), VecDeque::new());
-        Self { free: 0, pace: Pace::default(), limit, starts, bytes: 0, waiting, offered_waiting: 0, codel }
+        Self {
+            free: 0,
+            pace: Pace::default(),
+            limit,
+            starts,
+            bytes: 0,
+            waiting,
+            offered_waiting: 0,
+            codel,
+            fair: None,
+        }
     }
 
     /// When a packet of `bytes` that is there at `at` would start.
@@ -85,6 +99,26 @@ impl Server {
     pub(super) fn start_for(&self, at: u64, bytes: u64, shaper: Option<&TokenBucket>) -> u64 {
         let start = at.max(self.free);
         shaper.map_or(start, |bucket| start.max(bucket.earliest(bytes)))
+    }
+
+    /// Packets that really wait.
+    pub(super) fn waits(&self) -> usize {
+        self.waiting.len() + self.fair.as_ref().map_or(0, FairQueue::len)
+    }
+
+    /// Whether the flow of a packet that comes to a fair queue finds room in its share; `None` where
+    /// the queue is not fair.
+    pub(super) fn admits_fairly(&self, at: u64, flow: u64, bytes: u64) -> Option<bool> {
+        let fair = self.fair.as_ref()?;
+        if fair.len() == 0 && self.free <= at {
+            return Some(true);
+        }
+        let (packets, waiting) = fair.of_flow(flow);
+        Some(match self.limit {
+            QueueLimit::Bytes(limit) => waiting + bytes <= limit,
+            QueueLimit::Packets(limit) => packets < limit,
+            QueueLimit::Time(_) => true,
+        })
     }
 
     /// Whether a packet that comes at `at` and would start at `start` finds room.
@@ -130,14 +164,21 @@ impl Server {
         self.free = (self.free + span).min(FAR);
     }
 
-    pub(super) fn enqueue(&mut self, waiting: Waiting) {
+    /// `flow` matters to a fair queue only.
+    pub(super) fn enqueue(&mut self, flow: u64, waiting: Waiting) {
         self.bytes += waiting.bytes;
         self.offered_waiting += usize::from(waiting.packet.slot().is_some());
-        self.waiting.push_back(waiting);
+        match &mut self.fair {
+            Some(fair) => fair.push(flow, waiting),
+            None => self.waiting.push_back(waiting),
+        }
     }
 
     pub(super) fn dequeue(&mut self) -> Option<Waiting> {
-        let waiting = self.waiting.pop_front()?;
+        let waiting = match &mut self.fair {
+            Some(fair) => fair.pop()?,
+            None => self.waiting.pop_front()?,
+        };
         self.bytes -= waiting.bytes;
         self.offered_waiting -= usize::from(waiting.packet.slot().is_some());
         Some(waiting)
@@ -146,7 +187,8 @@ impl Server {
     /// When the head of `waiting` would be served; `u64::MAX` for never.
     #[inline]
     pub(super) fn next_start(&self, shaper: Option<&TokenBucket>) -> u64 {
-        self.waiting.front().map_or(u64::MAX, |head| self.start_for(head.at, head.bytes, shaper))
+        let head = self.fair.as_ref().map_or(self.waiting.front(), FairQueue::head);
+        head.map_or(u64::MAX, |head| self.start_for(head.at, head.bytes, shaper))
     }
 
     /// What CoDel says of a packet just taken from the head.

@@ -10,13 +10,14 @@ use netaware_stats::rng::SplitMix64;
 use super::bucket::TokenBucket;
 use super::codel::Verdict;
 use super::draw::generator;
+use super::filter::FilterState;
 use super::outlet::Outlet;
 use super::pace::ps;
 use super::server::{Carried, Server, Service, Waiting};
 use super::time_queue::TimeQueue;
 use super::wire::WireState;
 use crate::scenario::{
-    Aggregation, Balance, BucketKind, Change, Link, Loss, Members, MtuAnswer, Switch, Wire,
+    Aggregation, Balance, BucketKind, Change, Link, Loss, Members, MtuAnswer, Queue, Switch, Wire,
 };
 use crate::source::Source;
 use crate::{Answer, DropCause};
@@ -58,6 +59,8 @@ pub(super) struct Stage {
     policer: Option<TokenBucket>,
     aggregation: Option<Aggregation>,
     deferred: bool,
+    filters: Vec<FilterState>,
+    fair: bool,
     wires: [WireState; 2],
     bucket_rate: u64,
     rng: SplitMix64,
@@ -86,7 +89,9 @@ impl Stage {
             shaper: bucket(BucketKind::Shaper).map(|bucket| TokenBucket::new(&bucket)),
             policer: bucket(BucketKind::Policer).map(|bucket| TokenBucket::new(&bucket)),
             aggregation: link.aggregation,
-            deferred: link.aggregation.is_some() || link.queue.codel.is_some(),
+            deferred: link.aggregation.is_some() || link.queue.codel.is_some() || link.queue.fair,
+            filters: link.filters.iter().map(FilterState::new).collect(),
+            fair: link.queue.fair,
             wires: link.wires.each_ref().map(WireState::new),
             bucket_rate: link.bucket.map_or(u64::MAX, |bucket| bucket.rate.0),
             rng: generator(seed, &[1, side, hop as u64]),
@@ -102,6 +107,7 @@ impl Stage {
             mtu: u32::MAX,
             mtu_answer: MtuAnswer::Silent,
             black_hole: false,
+            outages: Vec::new(),
             loss: Loss::None,
             duplication: 0.0,
             reordering: None,
@@ -111,11 +117,13 @@ impl Stage {
         let members = Members { count: 1, balance: Balance::Packet, delay_step: netaware_units::Span::ZERO };
         let bare = Link {
             overhead: link.overhead,
-            queue: link.queue,
+            queue: Queue { fair: false, ..link.queue },
             bucket: None,
             members,
             aggregation: None,
             switches: Vec::new(),
+            filters: Vec::new(),
+            rewrite: None,
             wires: [wire.clone(), wire],
         };
         let mut stage = Self::link(hop, &bare, None, 0, 0);
@@ -163,7 +171,7 @@ impl Stage {
     }
 
     pub(super) fn waiting(&self) -> usize {
-        self.servers.iter().map(|server| server.waiting.len()).sum()
+        self.servers.iter().map(Server::waits).sum()
     }
 
     /// Handles everything up to `until`.
@@ -250,13 +258,15 @@ impl Stage {
         }
         let server = self.choose(packet, outlet);
         let start = self.servers[server].start_for(at, bytes, self.shaper.as_ref());
-        if !self.servers[server].admits(at, start, bytes) {
+        let flow = if self.fair { outlet.flow(packet) } else { 0 };
+        let is_admitted = self.servers[server].admits_fairly(at, flow, bytes);
+        if !is_admitted.unwrap_or_else(|| self.servers[server].admits(at, start, bytes)) {
             outlet.truth.waited(at, start - at);
             outlet.drop(at, self.hop, packet, DropCause::Queue);
             return;
         }
         if self.deferred {
-            self.servers[server].enqueue(Waiting { at, bytes, packet });
+            self.servers[server].enqueue(flow, Waiting { at, bytes, packet });
             return;
         }
         self.servers[server].remember(at, start, bytes);
@@ -278,6 +288,17 @@ impl Stage {
         if wire.black_hole {
             outlet.drop(at, self.hop, packet, DropCause::BlackHole);
             return None;
+        }
+        if wire.is_out(at) {
+            outlet.drop(at, self.hop, packet, DropCause::Outage);
+            return None;
+        }
+        if let Some(slot) = packet.slot().filter(|_| !self.filters.is_empty()) {
+            let seen = outlet.seen(packet, slot);
+            if let Some(cause) = self.filters.iter_mut().find_map(|filter| filter.judge(at, seen)) {
+                outlet.drop(at, self.hop, packet, cause);
+                return None;
+            }
         }
         let mut more = 0;
         if packet.length > wire.mtu {
@@ -437,9 +458,15 @@ impl Stage {
 fn is_plain(link: &Link) -> bool {
     let is_plain_wire = |wire: &Wire| {
         let whole = matches!(wire.loss, Loss::None) && wire.duplication <= 0.0 && wire.corruption <= 0.0;
-        whole && !wire.apart && !wire.black_hole && wire.reordering.is_none() && wire.jitter.is_none()
+        whole
+            && !wire.apart
+            && !wire.black_hole
+            && wire.outages.is_empty()
+            && wire.reordering.is_none()
+            && wire.jitter.is_none()
     };
     let is_one = link.members.count == 1 && link.switches.is_empty();
     let is_queue = link.bucket.is_none() && link.aggregation.is_none() && link.queue.codel.is_none();
+    let is_queue = is_queue && !link.queue.fair;
     is_one && is_queue && link.wires.iter().all(is_plain_wire)
 }

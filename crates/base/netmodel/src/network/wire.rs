@@ -1,10 +1,11 @@
 //! What happens to a packet between two devices: propagation, jitter, loss, copies, flipped bits.
 
 use netaware_stats::rng::SplitMix64;
+use netaware_units::Span;
 
 use super::draw::{happens, lomax, normal};
 use super::pace::{PerByte, Timeline, ps};
-use crate::scenario::{Distribution, Jitter, Loss, MtuAnswer, Order, Wire};
+use crate::scenario::{Distribution, Jitter, Loss, MtuAnswer, Order, Outage, Wire};
 
 /// One IP version on one link.
 #[derive(Debug, Clone)]
@@ -15,6 +16,7 @@ pub(super) struct WireState {
     pub(super) mtu: u32,
     pub(super) mtu_answer: MtuAnswer,
     pub(super) black_hole: bool,
+    outages: Vec<OutageState>,
     delay: Timeline<u64>,
     loss: LossState,
     duplication: f64,
@@ -30,6 +32,28 @@ enum LossState {
     Bernoulli(f64),
     GilbertElliott { to_bad: f64, to_good: f64, loss_good: f64, loss_bad: f64, bad: bool },
     Periodic { every: u64, seen: u64 },
+}
+
+/// Times without the link, in picoseconds; `u64::MAX` is for ever.
+#[derive(Debug, Clone, Copy)]
+struct OutageState {
+    at: u64,
+    lasts: u64,
+    every: u64,
+}
+
+impl OutageState {
+    fn new(outage: &Outage) -> Self {
+        let or_ever = |span: Option<Span>| span.map_or(u64::MAX, ps);
+        Self { at: ps(outage.at), lasts: or_ever(outage.lasts), every: or_ever(outage.every) }
+    }
+
+    const fn covers(self, at: u64) -> bool {
+        match at.checked_sub(self.at) {
+            Some(since) => since % self.every < self.lasts,
+            None => false,
+        }
+    }
 }
 
 /// The far end of the wire, for one packet.
@@ -58,6 +82,7 @@ impl WireState {
             mtu: wire.mtu,
             mtu_answer: wire.mtu_answer,
             black_hole: wire.black_hole,
+            outages: wire.outages.iter().map(OutageState::new).collect(),
             delay: Timeline::new(&wire.delay, ps),
             loss,
             duplication: wire.duplication,
@@ -66,6 +91,12 @@ impl WireState {
             jitter: wire.jitter,
             last_out: 0,
         }
+    }
+
+    /// Whether the link is down at `at`.
+    #[inline]
+    pub(super) fn is_out(&self, at: u64) -> bool {
+        self.outages.iter().any(|outage| outage.covers(at))
     }
 
     /// No packet is at the far end sooner than this after it was sent.
@@ -129,5 +160,34 @@ impl WireState {
             self.last_out = at;
         }
         at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::pace::SECOND;
+
+    #[test]
+    fn outages_come_once_for_good_or_again_and_again() {
+        let outage = |lasts: Option<i64>, every: Option<i64>| {
+            let seconds = |value: Option<i64>| value.map(Span::from_secs);
+            OutageState::new(&Outage { at: Span::from_secs(4), lasts: seconds(lasts), every: seconds(every) })
+        };
+        let (once, for_good, again) = (outage(Some(2), None), outage(None, None), outage(Some(2), Some(10)));
+        let rows = [
+            (0, [false, false, false]),
+            (4, [true, true, true]),
+            (5, [true, true, true]),
+            (6, [false, true, false]),
+            (14, [false, true, true]),
+            (16, [false, true, false]),
+            (104, [false, true, true]),
+        ];
+        for (at, want) in rows {
+            let found = [once, for_good, again].map(|outage| outage.covers(at * SECOND));
+            assert_eq!(found, want, "{at} s");
+        }
+        assert!(!once.covers(4 * SECOND - 1));
     }
 }

@@ -1,5 +1,6 @@
 //! Reads `[host.a]` and `[host.b]`.
 
+use netaware_record::IpVersion;
 use netaware_units::Span;
 
 use super::table::{Field, Table};
@@ -21,8 +22,10 @@ fn host(field: &Field<'_>) -> Result<Host, ScenarioError> {
     let mut table = field.table()?;
     let clock = table.read("clock", |field| clock(&field))?.unwrap_or_default();
     let receive = table.read("receive", |field| coalescing(&field))?;
+    let versions = [("v4", IpVersion::V4), ("v6", IpVersion::V6)];
+    let lacks = table.read("lacks", |field| field.word(&versions))?;
     table.finish()?;
-    Ok(Host { clock, receive })
+    Ok(Host { clock, receive, lacks })
 }
 
 fn clock(field: &Field<'_>) -> Result<Clock, ScenarioError> {

@@ -5,8 +5,9 @@ use netaware_units::{BitRate, Span};
 
 use super::table::{Field, Table};
 use super::{
-    Aggregation, Answers, Balance, Bucket, BucketKind, Change, CoDel, Distribution, Hop, Jitter, Link, Loss,
-    Members, MtuAnswer, Order, Queue, QueueLimit, Reordering, ScenarioError, Switch, Wire, bounds,
+    Aggregation, Answers, Balance, Bucket, BucketKind, Change, CoDel, Distribution, Filter, Hop, Jitter,
+    Link, Loss, Members, MtuAnswer, Order, Outage, Queue, QueueLimit, Reordering, Rewrite, ScenarioError,
+    Switch, Wire, bounds, middlebox,
 };
 
 type Read<T> = Result<T, ScenarioError>;
@@ -20,6 +21,8 @@ struct Port {
     members: Option<Members>,
     aggregation: Option<Aggregation>,
     switches: Option<Vec<Switch>>,
+    filters: Option<Vec<Filter>>,
+    rewrite: Option<Rewrite>,
 }
 
 #[derive(Clone, Default)]
@@ -29,6 +32,7 @@ struct RawWire {
     mtu: Option<u32>,
     mtu_answer: Option<MtuAnswer>,
     black_hole: Option<bool>,
+    outages: Option<Vec<Outage>>,
     loss: Option<Loss>,
     duplication: Option<f64>,
     reordering: Option<Reordering>,
@@ -53,6 +57,8 @@ impl Port {
             members: self.members.or(under.members),
             aggregation: self.aggregation.or(under.aggregation),
             switches: self.switches.or_else(|| under.switches.clone()),
+            filters: self.filters.or_else(|| under.filters.clone()),
+            rewrite: self.rewrite.or(under.rewrite),
         }
     }
 }
@@ -65,6 +71,7 @@ impl RawWire {
             mtu: self.mtu.or(under.mtu),
             mtu_answer: self.mtu_answer.or(under.mtu_answer),
             black_hole: self.black_hole.or(under.black_hole),
+            outages: self.outages.or_else(|| under.outages.clone()),
             loss: self.loss.or(under.loss),
             duplication: self.duplication.or(under.duplication),
             reordering: self.reordering.or(under.reordering),
@@ -111,12 +118,14 @@ fn finished(over: Level, under: &Level, name: &str, field: &Field<'_>) -> Read<L
     let wires = [wire(v4, &base, name, field)?, wire(v6, &base, name, field)?];
     let nobody = Members { count: 1, balance: Balance::Flow, delay_step: Span::ZERO };
     let link = Link {
-        queue: port.queue.unwrap_or(Queue { limit: QueueLimit::Packets(1000), codel: None }),
+        queue: port.queue.unwrap_or(Queue { limit: QueueLimit::Packets(1000), codel: None, fair: false }),
         overhead: port.overhead.unwrap_or(0),
         bucket: port.bucket,
         members: port.members.unwrap_or(nobody),
         aggregation: port.aggregation,
         switches: port.switches.unwrap_or_default(),
+        filters: port.filters.unwrap_or_default(),
+        rewrite: port.rewrite,
         wires,
     };
     check(&link, name, field)?;
@@ -134,6 +143,7 @@ fn wire(version: RawWire, base: &RawWire, name: &str, field: &Field<'_>) -> Read
         mtu: raw.mtu.unwrap_or(1500),
         mtu_answer: raw.mtu_answer.unwrap_or(MtuAnswer::Icmp),
         black_hole: raw.black_hole.unwrap_or(false),
+        outages: raw.outages.unwrap_or_default(),
         loss: raw.loss.unwrap_or(Loss::None),
         duplication: raw.duplication.unwrap_or(0.0),
         reordering: raw.reordering,
@@ -154,6 +164,10 @@ fn check(link: &Link, name: &str, field: &Field<'_>) -> Read<()> {
         );
         return Err(field.problem(problem, format!("burst = {largest}")));
     }
+    if link.queue.fair && link.aggregation.is_some() {
+        let problem = format!("has a {name} queue that is fair besides aggregation, which takes what waits");
+        return Err(field.problem(problem, "one of both"));
+    }
     if let QueueLimit::Bytes(bytes) = link.queue.limit
         && bytes < largest
     {
@@ -171,6 +185,8 @@ fn level(table: &mut Table<'_>) -> Read<Level> {
         members: table.read("members", |field| members(&field))?,
         aggregation: table.read("aggregation", |field| aggregation(&field))?,
         switches: table.read("switches", |field| switches(&field))?,
+        filters: table.read("filters", |field| middlebox::filters(&field))?,
+        rewrite: table.read("rewrite", |field| middlebox::rewrite(&field))?,
     };
     let wire = raw_wire(table)?;
     let v4 = table.read("v4", |field| version(&field))?.unwrap_or_default();
@@ -193,6 +209,7 @@ fn raw_wire(table: &mut Table<'_>) -> Read<RawWire> {
         mtu: table.read("mtu", |field| field.bytes(68, 65_535))?.map(|bytes| bytes as u32),
         mtu_answer: table.read("mtu_answer", |field| field.word(&mtu_answers))?,
         black_hole: table.read("black_hole", |field| field.flag())?,
+        outages: table.read("outages", |field| middlebox::outages(&field))?,
         loss: table.read("loss", |field| loss(&field))?,
         duplication: table.read("duplication", |field| field.probability())?,
         reordering: table.read("reordering", |field| reordering(&field))?,
@@ -240,6 +257,7 @@ fn queue(field: &Field<'_>) -> Read<Queue> {
     let packets = packets.map(|packets| QueueLimit::Packets(packets.cast_unsigned()));
     let time = table.read("time", |field| delay(&field))?.map(QueueLimit::Time);
     let codel = table.read("codel", |field| codel(&field))?.flatten();
+    let fair = table.read("fair", |field| field.flag())?.unwrap_or(false);
     let given: Vec<QueueLimit> = [bytes, packets, time].into_iter().flatten().collect();
     let limit = match given[..] {
         [limit] => limit,
@@ -251,8 +269,12 @@ fn queue(field: &Field<'_>) -> Read<Queue> {
         let right = "a limit in bytes or packets";
         return Err(table.problem("has a limit in time besides CoDel, which decides later".to_owned(), right));
     }
+    if fair && (codel.is_some() || matches!(limit, QueueLimit::Time(_))) {
+        let right = "a limit in bytes or packets, and no CoDel,";
+        return Err(table.problem("is fair, so that no wait is known when a packet comes".to_owned(), right));
+    }
     table.finish()?;
-    Ok(Queue { limit, codel })
+    Ok(Queue { limit, codel, fair })
 }
 
 fn codel(field: &Field<'_>) -> Read<Option<CoDel>> {

@@ -64,6 +64,22 @@ impl Scenario {
         self.links(from).iter().map(|(_, link)| link.wire(version).mtu).min().unwrap_or(0)
     }
 
+    /// What of the scenario only the lab can show, in words; `None` if the simulator shows all of it:
+    /// it has no addresses and no headers, and does not say what protocol its packets are.
+    pub fn lab_only(&self) -> Option<&'static str> {
+        let mut links = self.hops.iter().flat_map(|hop| [&hop.forward, &hop.reverse]);
+        if self.nat.is_some() {
+            return Some("a NAT");
+        }
+        if self.hosts.iter().any(|host| host.lacks.is_some()) {
+            return Some("a host that lacks an IP version");
+        }
+        if links.clone().any(|link| link.rewrite.is_some()) {
+            return Some("a hop that rewrites headers");
+        }
+        links.any(|link| !link.filters.is_empty()).then_some("a filter by protocol, port or size")
+    }
+
     /// Whether some link in this direction drops above a rate instead of queueing.
     pub fn is_policed(&self, from: Side) -> bool {
         let policed = |link: &Link| link.bucket.is_some_and(|bucket| bucket.kind == BucketKind::Policer);

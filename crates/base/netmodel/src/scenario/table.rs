@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use netaware_units::{BitRate, ByteCount, Span};
+use netaware_units::{BitRate, ByteCount, Share, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -173,8 +173,7 @@ impl<'t> Field<'t> {
         const RIGHT: &str = "a probability from 0 to 1, or \"0%\" to \"100%\",";
         let given = match self.value.get_ref() {
             DeValue::String(text) => {
-                let per_cent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-                per_cent.map(|number| number / 100.0)
+                text.contains('%').then(|| text.parse::<Share>().ok()).flatten().map(|share| share.0)
             }
             value => real(value),
         };

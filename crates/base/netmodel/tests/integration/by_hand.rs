@@ -1,7 +1,8 @@
 //! Small paths of which every fate and every figure can be worked out by hand.
 
+use netaware_netmodel::scenario::Protocol;
 use netaware_netmodel::truth::{Counts, LinkInterval};
-use netaware_netmodel::{Answer, DropCause, Fate, Network, Packet, Scenario, Side};
+use netaware_netmodel::{Answer, DropCause, Fate, Kind, Network, Packet, Scenario, Side};
 use netaware_record::IpVersion;
 use netaware_units::{BitRate, Mono, Span};
 
@@ -186,7 +187,7 @@ fn answers_say_by_which_of_parallel_links_a_packet_came_and_take_turns_on_the_wa
     };
     assert_eq!(told(&mut network, 1000), [answered(0, 12_206_000, 1), answered(1, 102_206_000, 0)]);
     let none = Counts::default();
-    let mut expired = [0; 8];
+    let mut expired = [0; 11];
     expired[DropCause::HopLimit as usize] = 2;
     let forward = [Counts { arrived: 2, left: 2, ..none }, Counts { arrived: 2, dropped: expired, ..none }];
     assert_eq!([0, 1].map(|hop| counts(&network, Side::A, hop)), forward);
@@ -237,7 +238,7 @@ fn cross_traffic_meets_whatever_its_link_does_to_packets() {
         counts(&network, Side::A, 0)
     };
     let dropped = |cause: DropCause, count: u64| {
-        let mut dropped = [0; 8];
+        let mut dropped = [0; 11];
         dropped[cause as usize] = count;
         Counts { arrived: 100, left: 100 - count, dropped, ..Counts::default() }
     };
@@ -248,6 +249,11 @@ fn cross_traffic_meets_whatever_its_link_does_to_packets() {
         ("", dropped(DropCause::Queue, 0)),
         ("loss = { every = 2 }", dropped(DropCause::Loss, 50)),
         ("black_hole = true", dropped(DropCause::BlackHole, 100)),
+        // From 300 ms to 400 ms, and again from 700 to 800: ten packets each.
+        ("outages = [{ at = '300ms', for = '100ms', every = '400ms' }]", dropped(DropCause::Outage, 20)),
+        ("outages = [{ at = '250ms' }]", dropped(DropCause::Outage, 75)),
+        // What enters within is nobody's that a filter looks for.
+        ("filters = [{ action = 'drop' }]", dropped(DropCause::Filter, 0)),
         (policer, dropped(DropCause::Policer, 49)),
         ("duplication = 1.0", Counts { arrived: 100, copied: 100, left: 200, ..Counts::default() }),
     ];
@@ -256,7 +262,7 @@ fn cross_traffic_meets_whatever_its_link_does_to_packets() {
     }
     // Each of two links has time for every other packet, and one would not have it for all.
     let shared = met("members = { count = 2, balance = 'packet' }\nqueue = { packets = 1 }", "12Mbit/s");
-    assert!(shared.arrived > 1000 && shared.dropped == [0; 8], "{shared:?}");
+    assert!(shared.arrived > 1000 && shared.dropped == [0; 11], "{shared:?}");
     let alone = met("queue = { packets = 1 }", "12Mbit/s");
     assert!(alone.dropped_by(DropCause::Queue) > 100, "{alone:?}");
 }
@@ -278,4 +284,61 @@ fn a_transmission_carries_what_waits_up_to_its_limits_in_packets_and_bytes() {
             (0..).zip(millis).map(|(id, ms)| delivered(id, 0, ms * 1_000_000)).collect();
         assert_eq!(told(&mut network, 100), expected, "{limits}");
     }
+}
+
+#[test]
+fn a_filter_drops_what_it_names_and_answers_count_as_icmp() {
+    const HOP: &str = "[[hop]]\nrate = '8Mbit/s'\n";
+    let kind = |protocol, port| Kind { protocol, ports: [40_000, port], ecn: false };
+    let cause = |filter: &str, id: u64, hop_limit: u8, kind: Kind| {
+        let mut network =
+            network(&format!("{}reverse.filters = [{filter}]\n{}", HOP, "[[hop]]\nrate = '8Mbit/s'\n"));
+        network.offer_kind(Mono(0), Side::B, packet(id, 1000), kind);
+        network.offer_kind(Mono(0), Side::A, Packet { hop_limit, ..packet(id + 1, 100) }, kind);
+        let fates = told(&mut network, 100);
+        fates
+            .iter()
+            .filter_map(|fate| match fate {
+                Fate::Dropped { id, cause, .. } => Some((*id, *cause)),
+                _ => None,
+            })
+            .collect::<Vec<_>>()
+    };
+    let rows = [
+        ("{ protocol = 'udp', action = 'drop' }", Protocol::Udp, 9, vec![(0, DropCause::Filter)]),
+        ("{ protocol = 'tcp', action = 'drop' }", Protocol::Udp, 9, vec![]),
+        ("{ protocol = 'tcp', port = 80, action = 'reset' }", Protocol::Tcp, 9, vec![(0, DropCause::Reset)]),
+        ("{ protocol = 'udp', longer_than = 1000, action = 'drop' }", Protocol::Udp, 9, vec![]),
+        // The router's answer to A travels in the direction that is filtered.
+        ("{ protocol = 'icmp', action = 'drop' }", Protocol::Udp, 1, vec![(1, DropCause::AnswerLost)]),
+    ];
+    for (filter, protocol, hop_limit, want) in rows {
+        assert_eq!(cause(filter, 0, hop_limit, kind(protocol, 80)), want, "{filter}");
+    }
+}
+
+#[test]
+fn a_fair_queue_serves_a_second_flow_at_once_and_drops_from_the_greedy_one_only() {
+    let run = |queue: &str| {
+        let mut network = network(&format!("[[hop]]\nrate = '8Mbit/s'\nqueue = {{ {queue} }}\n"));
+        // 100 packets of a millisecond each at once, and one of another flow 10 ms later.
+        (0..100).for_each(|id| network.offer(Mono(0), Side::A, Packet { flow: 1, ..packet(id, 1000) }));
+        network.advance(Mono(10_000_000), &mut |_| {});
+        network.offer(Mono(10_500_000), Side::A, Packet { flow: 2, ..packet(100, 1000) });
+        let (mut delay, mut lost) = (None, 0);
+        network.advance(Mono(1_000_000_000), &mut |fate| match fate {
+            Fate::Delivered { id: 100, delay: found, .. } => delay = Some(found),
+            Fate::Dropped { .. } => lost += 1,
+            _ => {}
+        });
+        (
+            delay.map(|delay| delay.0 / 1_000_000),
+            lost,
+            counts(&network, Side::A, 0).dropped_by(DropCause::Queue),
+        )
+    };
+    assert_eq!(run("packets = 200"), (Some(90), 0, 0));
+    assert_eq!(run("packets = 200, fair = true"), (Some(1), 0, 0));
+    assert_eq!(run("packets = 50, fair = true").2, 49);
+    assert_eq!(run("bytes = 50000, fair = true").0, Some(1));
 }

@@ -266,7 +266,7 @@ fn available_bandwidth_is_capacity_less_cross_traffic_at_every_scale() {
     }
     let whole = network.truth().link(Side::A, 1).expect("hop").intervals(3)[5];
     assert_eq!(whole.capacity, BitRate(100_000_000));
-    assert!(whole.longest_wait < Span::from_micros(130) && whole.dropped == [0; 8]);
+    assert!(whole.longest_wait < Span::from_micros(130) && whole.dropped == [0; 11]);
 }
 
 #[test]

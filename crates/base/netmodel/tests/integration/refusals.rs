@@ -30,7 +30,7 @@ const BROKEN: &[(&str, &str)] = &[
     ),
     (
         "v6.delay = '3'",
-        "line 5, column 12: hop[0].v6.delay: '3' needs a unit: ns, us, ms, s, min or h, as in '20us'",
+        "line 5, column 12: hop[0].v6.delay: '3' needs a unit: ns, us, ms, s, min, h or d, as in '20us'",
     ),
     (
         "v6.delay = '3h'",
@@ -42,6 +42,42 @@ const BROKEN: &[(&str, &str)] = &[
     ),
     ("loss = nan", "line 5, column 8: hop[0].loss: is NaN; a probability"),
     ("loss = { every = 0 }", "line 5, column 18: hop[0].loss.every: is 0; a whole number from 1 to"),
+    (
+        "outages = [{ at = '4s', for = '2s', every = '1s' }]",
+        "line 5, column 12: hop[0].outages[0]: begins again before it has ended; for = \"2s\", shorter than every,",
+    ),
+    (
+        "outages = [{ for = '2s' }]",
+        "line 5, column 12: hop[0].outages[0]: has no 'at'; at = \"10s\" would do",
+    ),
+    (
+        "filters = [{ protocol = 'udp', action = 'reset' }]",
+        "line 5, column 12: hop[0].filters[0]: resets what is not known to be TCP; protocol = \"tcp\" would do",
+    ),
+    (
+        "filters = [{ port = 80, action = 'drop' }]",
+        "line 5, column 12: hop[0].filters[0]: looks at a port; protocol = \"tcp\" or \"udp\" would do",
+    ),
+    ("filters = [{ protocol = 'udp' }]", "line 5, column 12: hop[0].filters[0]: has no 'action'"),
+    (
+        "filters = [{ action = 'limit', rate = '2Mbit/s', burst = 100 }]",
+        "line 5, column 58: hop[0].filters[0].burst: is 100 bytes; a size from 1500 to",
+    ),
+    ("rewrite = { dscp = 64 }", "line 5, column 20: hop[0].rewrite.dscp: is 64; a whole number from 0 to 63"),
+    (
+        "queue = { fair = true, codel = true }",
+        "line 5, column 9: hop[0].queue: is fair, so that no wait is known when a packet comes;",
+    ),
+    (
+        "queue = { fair = true, packets = 9 }\naggregation = {}",
+        "line 2, column 1: hop[0]: has a forward queue that is fair besides aggregation",
+    ),
+    ("[host.a]\nlacks = 'v5'", "line 6, column 9: host.a.lacks: is \"v5\"; \"v4\" or \"v6\" would do"),
+    ("[nat]\nkind = 'nat44'", "line 5, column 1: nat: has no 'idle'; idle = \"30s\" would do"),
+    (
+        "[nat]\nkind = 'nat44'\nidle = '30s'\nrebinds = ['9s', '9s']",
+        "line 8, column 18: nat.rebinds[1]: is not later than the instant before it",
+    ),
     ("queue = {}", "line 5, column 9: hop[0].queue: has no limit; bytes, packets or time would do"),
     ("queue = { bytes = 1, time = '1s' }", "line 5, column 9: hop[0].queue: has several limits;"),
     (

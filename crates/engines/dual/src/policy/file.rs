@@ -15,7 +15,7 @@
 use std::str::FromStr;
 
 use netaware_record::{IpVersion, Use};
-use netaware_units::Span;
+use netaware_units::{Share, Span};
 use serde::Deserialize;
 
 use super::{Metric, Rules};
@@ -107,9 +107,8 @@ fn prefer(text: &str) -> Result<Option<IpVersion>, PolicyError> {
 }
 
 fn share(key: &'static str, text: &str) -> Result<f64, PolicyError> {
-    let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    let fits = number.filter(|number| (0.0..=100.0).contains(number));
-    fits.map(|number| number / 100.0).ok_or_else(|| wrong(key, text, "a share from 0% to 100%"))
+    let share = text.parse::<Share>().map(|share| share.0);
+    share.map_err(|_| wrong(key, text, "a share from 0% to 100%"))
 }
 
 fn span(key: &'static str, text: &str) -> Result<Span, PolicyError> {

@@ -7,7 +7,7 @@ use super::log::HopLog;
 use super::plan::HopsPlan;
 use super::round::{Kind, Probe, Round, RoundReport, Told, What};
 use super::route::Route;
-use super::survey::{FIRST_PATIENCE, LADDER_GAP, LEAST_GAP};
+use super::survey::{FAR_PATIENCE, FIRST_PATIENCE, LADDER_GAP, LEAST_GAP};
 use super::trains::{self, FAR, Gaps, TRAINS, Train};
 
 /// Where it stands.
@@ -90,6 +90,8 @@ pub struct Hops {
     pub(super) mtu: Option<u32>,
     pub(super) gap: Span,
     pub(super) patience: Span,
+    /// The longest round trip seen, late ones too.
+    pub(super) longest: Option<Span>,
     /// Times that all hops have been asked for delays.
     cycles: u32,
     /// Hops to be asked one at a time.
@@ -129,6 +131,7 @@ impl Hops {
             mtu: None,
             gap: LEAST_GAP,
             patience: FIRST_PATIENCE,
+            longest: None,
             cycles: 0,
             silent: Vec::new(),
             routes: Vec::new(),
@@ -180,7 +183,8 @@ impl Hops {
         let sending: Span = asked.iter().map(|(probe, _)| probe.after).sum();
         let room = left - sending - ROUND_MARGIN;
         // Answers that nobody would wait for are not asked for.
-        if room < self.patience.min(LEAST_ROOM) {
+        let least = self.longest.map_or(LEAST_ROOM, |rtt| rtt.max(LEAST_ROOM));
+        if room < self.patience.min(least) {
             return None;
         }
         (self.probes, self.asked) = asked.into_iter().unzip();
@@ -191,18 +195,41 @@ impl Hops {
 
     fn build(&mut self) -> Vec<(Probe, Asked)> {
         match self.stage {
-            Stage::Find if self.turn < FIND_TRIES && self.end == 0 && self.whole.1 == 0 => {
+            Stage::Find if self.looks_again() => {
+                if self.turn > 0 {
+                    self.patience = self.patience.max(FAR_PATIENCE).min(self.plan.time / 3);
+                }
                 self.find(Kind::Udp)
             }
             Stage::FindByEcho if self.turn < 1 && !self.reached && self.whole.1 > 0 => self.find(Kind::Echo),
             Stage::Alone => self.ask_alone(),
-            Stage::Repeat if self.turn < REPEATS => self.each_hop(self.plan.smallest, LEAST_GAP * 2),
+            Stage::Repeat if self.turn < self.repeats() => self.each_hop(self.plan.smallest, LEAST_GAP * 2),
             Stage::Ladder if self.turn < LADDERS => self.ladder(),
-            Stage::Large if self.turn < REPEATS => self.each_hop_large(),
+            Stage::Large if self.turn < self.repeats() => self.each_hop_large(),
             Stage::Measure => self.sizes_round(),
             Stage::Trains if self.plan.trains && self.trains < TRAINS => self.train_round(),
             _ => Vec::new(),
         }
+    }
+
+    /// Whether to look for hops once more: nobody at all has answered, or hops have and the
+    /// destination, which may be behind a slow link, has not.
+    fn looks_again(&self) -> bool {
+        let nobody = self.end == 0 && self.whole.1 == 0;
+        let not_reached = !self.reached && self.whole.1 == 0 && !self.refused;
+        (self.turn < FIND_TRIES && nobody) || (self.turn == 1 && not_reached)
+    }
+
+    /// Rounds that only look how hops answer; on a slow path they must leave time for the others.
+    fn repeats(&self) -> u32 {
+        let rounds = self.longest.unwrap_or(Span::ZERO) * 8;
+        if rounds > self.plan.time / 3 { 1 } else { REPEATS }
+    }
+
+    /// Hops that are asked one at a time; each costs the patience if it stays silent.
+    fn most_alone(&self) -> usize {
+        let fitting = self.plan.time.nanos() / 8 / self.patience.nanos().max(1);
+        if self.patience > FIRST_PATIENCE { (fitting.max(1) as usize).min(MOST_ALONE) } else { MOST_ALONE }
     }
 
     fn enter(&mut self, stage: Stage) {
@@ -215,7 +242,7 @@ impl Hops {
             Stage::FindByEcho if self.end == 0 => Stage::Done,
             Stage::FindByEcho => {
                 let silent = (1..=self.end).filter(|ttl| self.hop(*ttl).answered == 0);
-                self.silent = silent.take(MOST_ALONE).collect();
+                self.silent = silent.take(self.most_alone()).collect();
                 Stage::Alone
             }
             Stage::Alone => Stage::Repeat,
@@ -428,6 +455,9 @@ impl Hops {
         let asked = std::mem::take(&mut self.asked);
         let (probes, last) = (std::mem::take(&mut self.probes), report.probes.iter().map(last_time).max());
         self.now = last.map_or(self.now, |at| at.max(self.now));
+        if let Some(rtt) = report.longest_late() {
+            self.follow(rtt);
+        }
         match self.stage {
             Stage::Find | Stage::FindByEcho => self.take_find(&asked, report),
             Stage::Ladder => self.take_ladder(&asked, report),
@@ -593,7 +623,7 @@ fn last_time(told: &Told) -> Mono {
 const FIND_TRIES: u32 = 3;
 const REPEATS: u32 = 3;
 const LADDERS: u32 = 2;
-/// Each costs the patience if it stays silent.
+/// Of hops that are asked one at a time.
 const MOST_ALONE: usize = 10;
 /// Sizes between the smallest and the largest.
 const SIZES: u32 = 8;

@@ -130,4 +130,27 @@ impl Told {
 pub struct RoundReport {
     /// By probe.
     pub probes: Vec<Told>,
+    /// Answers to probes of earlier rounds, which had been given up.
+    pub late: Vec<LateAnswer>,
+}
+
+/// The answer to a probe whose round was over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LateAnswer {
+    /// What the probe was.
+    pub kind: Kind,
+    /// From its departure to the answer.
+    pub rtt: Span,
+}
+
+impl RoundReport {
+    /// A round after which nothing came late.
+    pub fn of(probes: Vec<Told>) -> Self {
+        Self { probes, late: Vec::new() }
+    }
+
+    /// The longest round trip of an answer that came late.
+    pub fn longest_late(&self) -> Option<Span> {
+        self.late.iter().map(|late| late.rtt).max()
+    }
 }

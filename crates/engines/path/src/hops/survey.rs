@@ -98,9 +98,17 @@ impl Hops {
             }
         }
         let longest = report.probes.iter().filter_map(Told::rtt).max();
-        if let Some(longest) = longest {
-            self.patience = (longest * 2 + PATIENCE_MARGIN).min(FIRST_PATIENCE);
+        if let Some(longest) = longest.max(report.longest_late()) {
+            self.follow(longest);
         }
+    }
+
+    /// Patience follows the longest round trip that was seen, late ones too: a hop behind a slow
+    /// link is not a silent one.
+    pub(super) fn follow(&mut self, rtt: Span) {
+        let longest = self.longest.map_or(rtt, |known| known.max(rtt));
+        self.longest = Some(longest);
+        self.patience = (longest * 2 + PATIENCE_MARGIN).min(MOST_PATIENCE);
     }
 
     /// Reads what [`Hops::ladder`] brought: sets the largest packet.
@@ -168,6 +176,10 @@ impl Hops {
 
 /// Before anything is known of the path.
 pub(super) const FIRST_PATIENCE: Span = Span::from_millis(1000);
+/// Where the destination stayed silent for that long: it may be far, and the hops before it near.
+pub(super) const FAR_PATIENCE: Span = Span::from_millis(5000);
+/// More would leave no time for anything else.
+const MOST_PATIENCE: Span = Span::from_secs(15);
 const PATIENCE_MARGIN: Span = Span::from_millis(100);
 const SURVEY_GAP: Span = Span::from_millis(5);
 pub(super) const LADDER_GAP: Span = Span::from_millis(30);
@@ -216,7 +228,7 @@ mod tests {
             told(What::PortUnreachable, 9, 31),
             told(What::EchoReply, 9, 29),
         ];
-        hops.take_find(&asked, &RoundReport { probes });
+        hops.take_find(&asked, &RoundReport::of(probes));
         assert_eq!((hops.end, hops.reached, hops.refused), (3, true, false));
         // Twice the longest round trip, and a tenth of a second.
         assert_eq!(hops.patience, Span::from_millis(162));
@@ -232,7 +244,7 @@ mod tests {
         let asked = [1, 2, 3, 4, 5].map(|ttl| Asked::Find { ttl });
         let silence = [SILENT; 4].to_vec();
         let probes = [vec![told(What::TimeExceeded, 1, 10)], silence].concat();
-        hops.take_find(&asked, &RoundReport { probes });
+        hops.take_find(&asked, &RoundReport::of(probes));
         assert_eq!((hops.end, hops.reached), (1, false));
         hops.stage = Stage::FindByEcho;
         let probes = vec![
@@ -242,7 +254,7 @@ mod tests {
             told(What::EchoReply, 9, 14),
             told(What::EchoReply, 9, 14),
         ];
-        hops.take_find(&asked, &RoundReport { probes });
+        hops.take_find(&asked, &RoundReport::of(probes));
         assert_eq!((hops.end, hops.reached), (4, true));
         assert_eq!(hops.by_echo, [false, false, true, true, false]);
     }
@@ -254,10 +266,10 @@ mod tests {
         let asked = [1, 2, 3].map(|ttl| Asked::Find { ttl });
         let probes =
             vec![told(What::TimeExceeded, 1, 10), told(What::Refused, 2, 10), told(What::Refused, 2, 2_000)];
-        hops.take_find(&asked, &RoundReport { probes });
+        hops.take_find(&asked, &RoundReport::of(probes));
         assert_eq!((hops.end, hops.reached, hops.refused), (2, false, true));
-        // No longer than before anything was known.
-        assert_eq!(hops.patience, FIRST_PATIENCE);
+        // Longer than before anything was known: a path of two seconds is slow, not silent.
+        assert_eq!(hops.patience, Span::from_millis(4100));
     }
 
     #[test]
@@ -297,7 +309,7 @@ mod tests {
         let passed = told(What::TimeExceeded, 3, 20);
         let probes =
             vec![told(What::TooBig(1492), 2, 10), passed, passed, SILENT, told(What::Refused, 2, 10), passed];
-        hops.take_ladder(&asked, &RoundReport { probes });
+        hops.take_ladder(&asked, &RoundReport::of(probes));
         assert_eq!((hops.passed, hops.controls, hops.mtu), (Some(1400), (3, 2), Some(1492)));
     }
 

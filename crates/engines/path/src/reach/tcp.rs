@@ -17,6 +17,8 @@ pub enum TcpAnswer {
     Unreachable,
     /// Nothing came in time.
     Silent,
+    /// The SYN never left this host.
+    NotSent,
 }
 
 /// Attempts to open a connection.
@@ -30,6 +32,8 @@ pub struct TcpTries {
     pub refused: u32,
     /// Answered by ICMP.
     pub unreachable: u32,
+    /// Those whose SYN never left this host; not among the tried.
+    pub not_sent: u32,
     /// From SYN to SYN-ACK or RST, in order.
     pub rtts: Vec<Span>,
     /// When the last was tried.
@@ -42,18 +46,24 @@ impl TcpTries {
         self.accepted + self.refused
     }
 
-    /// How long to wait for an answer, if it is time for one more; `left` of all the time.
-    pub fn due(&self, now: Mono, left: Span) -> Option<Span> {
+    /// Tried, without an answer of the host itself.
+    pub fn unanswered(&self) -> u32 {
+        self.asked - self.answered()
+    }
+
+    /// How long to wait for an answer, at most `patience`, if it is time for one more; `left` of all
+    /// the time.
+    pub fn due(&self, now: Mono, left: Span, patience: Span) -> Option<Span> {
         let left = left - MARGIN;
         let is_time = self.asked_at.is_none_or(|at| now.since(at) >= EVERY);
         // Who never answers costs the patience each time.
-        let is_worth_it = self.asked < SILENT_TRIES || self.answered() > 0;
-        (is_time && is_worth_it && left > MARGIN).then(|| left.min(PATIENCE))
+        let is_worth_it = self.asked + self.not_sent < SILENT_TRIES || self.answered() > 0;
+        (is_time && is_worth_it && left > MARGIN).then(|| left.min(patience))
     }
 
     /// One was tried at `now`, and ended so.
     pub fn take(&mut self, now: Mono, answer: TcpAnswer) {
-        self.asked += 1;
+        self.asked += u32::from(answer != TcpAnswer::NotSent);
         self.asked_at = Some(now);
         match answer {
             TcpAnswer::Accepted(rtt) => {
@@ -66,14 +76,12 @@ impl TcpTries {
             }
             TcpAnswer::Unreachable => self.unreachable += 1,
             TcpAnswer::Silent => {}
+            TcpAnswer::NotSent => self.not_sent += 1,
         }
     }
 }
 
 const EVERY: Span = Span::from_millis(250);
-/// As long as Linux waits before it sends a SYN again: the answer to a second one would say nothing
-/// of the round trip.
-const PATIENCE: Span = Span::from_millis(1000);
 const MARGIN: Span = Span::from_millis(50);
 const SILENT_TRIES: u32 = 2;
 
@@ -82,15 +90,19 @@ mod tests {
     use super::*;
 
     const SECOND: Span = Span::from_secs(1);
+    const PATIENCE: Span = SECOND;
 
     #[test]
     fn one_is_tried_four_times_a_second_and_none_that_the_time_would_cut_off() {
         let mut tries = TcpTries::default();
-        assert_eq!(tries.due(Mono(0), SECOND * 5), Some(PATIENCE));
+        assert_eq!(tries.due(Mono(0), SECOND * 5, PATIENCE), Some(PATIENCE));
         tries.take(Mono(0), TcpAnswer::Refused(Span::from_millis(3)));
-        assert_eq!(tries.due(Mono(0) + Span::from_millis(249), SECOND * 5), None);
-        assert_eq!(tries.due(Mono(0) + Span::from_millis(250), SECOND), Some(Span::from_millis(950)));
-        assert_eq!(tries.due(Mono(0) + SECOND, Span::from_millis(100)), None);
+        assert_eq!(tries.due(Mono(0) + Span::from_millis(249), SECOND * 5, PATIENCE), None);
+        assert_eq!(
+            tries.due(Mono(0) + Span::from_millis(250), SECOND, PATIENCE),
+            Some(Span::from_millis(950))
+        );
+        assert_eq!(tries.due(Mono(0) + SECOND, Span::from_millis(100), PATIENCE), None);
         assert_eq!((tries.asked, tries.answered(), tries.refused), (1, 1, 1));
     }
 
@@ -103,6 +115,7 @@ mod tests {
             TcpAnswer::Refused(Span(3)),
             TcpAnswer::Silent,
             TcpAnswer::Accepted(Span(4)),
+            TcpAnswer::NotSent,
         ];
         for (second, end) in (1..).zip(ends) {
             tries.take(Mono(second), end);
@@ -112,8 +125,9 @@ mod tests {
             accepted: 2,
             refused: 1,
             unreachable: 1,
+            not_sent: 1,
             rtts: vec![Span(5), Span(3), Span(4)],
-            asked_at: Some(Mono(5)),
+            asked_at: Some(Mono(6)),
         };
         assert_eq!((tries.answered(), tries), (3, want));
     }
@@ -125,7 +139,7 @@ mod tests {
             tries.take(Mono(0), first);
             (1..20).for_each(|n| {
                 let now = Mono(0) + SECOND * n;
-                if tries.due(now, SECOND * 60).is_some() {
+                if tries.due(now, SECOND * 60, PATIENCE).is_some() {
                     tries.take(now, TcpAnswer::Silent);
                 }
             });

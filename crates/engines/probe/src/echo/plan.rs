@@ -175,6 +175,20 @@ impl EchoPlan {
         Ok(())
     }
 
+    /// Longer patience would have more requests outstanding than a train remembers, or than the
+    /// numbers in short answers can tell apart.
+    pub(super) fn most_patience(&self) -> Span {
+        let bits = self.number_bits();
+        let told_apart = if bits < u64::BITS { 1_i64 << (bits - 1).min(32) } else { i64::MAX };
+        match self.pacing.depth() {
+            Some(_) => Span(i64::MAX),
+            None => {
+                let outstanding = Self::MOST_OUTSTANDING.min(told_apart);
+                Span(self.pacing.spacing().nanos().saturating_mul(outstanding))
+            }
+        }
+    }
+
     /// Bits of a request's number that its answer can repeat.
     pub(super) fn number_bits(&self) -> u32 {
         number_bits(self.length).min(number_bits(self.response))

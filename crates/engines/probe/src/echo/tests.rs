@@ -38,6 +38,68 @@ fn balanced(counts: &EchoCounts) -> bool {
     counts.asked == counts.not_sent + counts.received + counts.lost + counts.abandoned + counts.outstanding
 }
 
+/// A satellite with a queue: 1.2 s there and back.
+const SLOW: Span = Span::from_millis(600);
+
+#[test]
+fn on_a_path_of_1200_ms_nothing_is_lost_and_nothing_late() {
+    for (known, pacing) in [
+        (None, Pacing::Even(MS * 10)),
+        (Some(MS * 1200), Pacing::Even(MS * 10)),
+        (Some(MS * 1200), Pacing::PingPong),
+        (None, Pacing::Pipeline(8)),
+    ] {
+        let plan = EchoPlan { patience: MS * 1000, ..plan(20, pacing) };
+        let mut train = EchoTrain::following(plan, known).unwrap();
+        let events = VirtualPath::symmetric(SLOW).drive(&mut train);
+        let counts = train.counts();
+        assert_eq!((counts.received, counts.lost, counts.late), (20, 0, 0), "{known:?} {pacing:?}");
+        assert_eq!(answers(&events).len(), 20);
+        let longest = answers(&events).iter().map(|it| it.rx.at.since(it.tx.at)).max().unwrap();
+        assert_eq!(train.patience(), longest * 4);
+    }
+    // What a person typed stays as it is.
+    let mut typed =
+        EchoTrain::new(EchoPlan { patience: MS * 1000, ..plan(20, Pacing::Even(MS * 10)) }).unwrap();
+    VirtualPath::symmetric(SLOW).drive(&mut typed);
+    assert_eq!((typed.counts().lost, typed.counts().late, typed.patience()), (20, 0, MS * 1000));
+}
+
+#[test]
+fn late_answers_lengthen_a_patience_that_was_too_short() {
+    // A proxy nearby answered the handshake.
+    let plan = EchoPlan { patience: MS * 1000, ..plan(300, Pacing::Even(MS * 10)) };
+    let mut train = EchoTrain::following(plan, Some(MS * 2)).unwrap();
+    VirtualPath::symmetric(SLOW).drive(&mut train);
+    let counts = train.counts();
+    assert!(counts.lost == counts.late && (15..=25).contains(&counts.lost), "{counts:?}");
+    assert_eq!(counts.received, 300 - counts.lost);
+}
+
+#[test]
+fn a_run_that_ends_by_its_time_waits_for_its_last_answers() {
+    for (way, asked) in [(MS * 4, 50), (SLOW, 50)] {
+        let endless = EchoPlan { count: None, patience: MS * 1000, ..plan(0, Pacing::Even(MS * 10)) };
+        let start = endless.start;
+        let mut train = EchoTrain::following(endless, Some(way * 2)).unwrap().sending_until(start + MS * 500);
+        let events = VirtualPath::symmetric(way).drive(&mut train);
+        let counts = train.counts();
+        assert_eq!((counts.asked, counts.received), (asked, asked), "{way}");
+        // It ends with its last answer.
+        let last = events.last().unwrap().0;
+        assert!(last < start + MS * 500 + way * 2 + MS * 50, "{way}: {last:?}");
+    }
+    // Nobody answers: what has no answer at the end has no verdict, and nobody waits for long.
+    let mut lossy = VirtualPath::symmetric(MS * 4);
+    lossy.forward.loss = 1.0;
+    let endless = EchoPlan { count: None, patience: MS * 1000, ..plan(0, Pacing::Even(MS * 10)) };
+    let start = endless.start;
+    let mut train = EchoTrain::following(endless, Some(MS * 8)).unwrap().sending_until(start + MS * 500);
+    let events = lossy.drive(&mut train);
+    assert!(train.counts().abandoned > 0 && balanced(&train.counts()), "{:?}", train.counts());
+    assert!(events.iter().all(|(at, _)| *at <= start + MS * 760));
+}
+
 #[test]
 fn even_train_measures_the_paths_round_trip_without_the_responders_time() {
     for stamp_lag in [Span::from_micros(1), MS * 50] {

@@ -117,6 +117,17 @@ impl Window {
         Self { patience, base: 0, open: 0, probes: VecDeque::new() }
     }
 
+    /// From now on, and for requests that are on their way.
+    pub(super) fn set_patience(&mut self, patience: Span) {
+        self.patience = patience;
+    }
+
+    /// From a request's departure, as far as it is known, to this instant; `None` where nobody
+    /// remembers it.
+    pub(super) fn since_departure(&mut self, seq: u64, at: Mono) -> Option<Span> {
+        self.probe(seq).map(|probe| at.since(probe.departure()))
+    }
+
     /// Whether another request may be asked for: false only if the driver answers for none of those
     /// it has.
     pub(super) fn has_room(&self) -> bool {

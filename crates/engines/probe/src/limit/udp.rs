@@ -1,6 +1,6 @@
 //! Who limited a UDP stream.
 
-use netaware_record::{Limit, LimitedBy, LossSplit, UdpReceiverEnd, UdpSenderEnd};
+use netaware_record::{Limit, LimitedBy, LossSplit, Outcome, UdpReceiverEnd, UdpSenderEnd};
 use netaware_units::BitRate;
 
 use super::cpu::CpuLoad;
@@ -23,21 +23,28 @@ pub struct UdpEvidence<'a> {
     pub across: Across,
 }
 
-/// Weighs the evidence. The first rule that applies decides: loss, by where it happened; a sender
-/// behind its plan; else the plan itself, or the sender if it had none.
+/// Weighs the evidence. The first rule that applies decides: loss, by where it happened; datagrams
+/// that the sender's system refused, or whose fate nobody knows, for which nobody is blamed; a
+/// sender behind its plan; else the plan itself, or the sender if it had none.
 pub fn udp_limit(evidence: &UdpEvidence<'_>) -> Limit {
-    lossy(evidence).or_else(|| behind(evidence)).unwrap_or_else(|| as_planned(evidence))
+    lossy(evidence)
+        .or_else(|| refused(evidence))
+        .or_else(|| unobserved(evidence))
+        .or_else(|| behind(evidence))
+        .or_else(|| cut_short(evidence))
+        .unwrap_or_else(|| as_planned(evidence))
 }
 
 fn lossy(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     let loss = evidence.loss;
     let ratio = loss.ratio.map(|ratio| ratio.estimate).filter(|ratio| *ratio > NEGLIGIBLE_LOSS)?;
     let text = format!(
-        "{} of {} datagrams lost ({}), {} of them by the receiving host's own count",
+        "{} of {} datagrams lost ({}), {} of them by the receiving host's own count{}",
         loss.lost,
-        evidence.sender.sent,
+        evidence.sender.sent.saturating_sub(loss.unknown),
         percent_finely(ratio),
-        loss.host
+        loss.host,
+        beside(loss.unknown)
     );
     // Loopback loses nothing on the way; where the counters are short of it, the host lost it all
     // the same.
@@ -47,6 +54,54 @@ fn lossy(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     let cpu = CpuLoad::of_told(evidence.receiver.cpu.as_ref());
     let by = if cpu.is_saturated(SATURATED) { LimitedBy::ReceiverCpu } else { LimitedBy::SocketBuffer };
     Some(Limit::new(by, format!("{text}; receiver's {}", cpu.describe())))
+}
+
+fn beside(unknown: u64) -> String {
+    if unknown > 0 { format!("; the fate of {unknown} more is unknown") } else { String::new() }
+}
+
+/// The system of the sender did not take what was due: no host was slow, and what the path would
+/// have carried is not known.
+fn refused(evidence: &UdpEvidence<'_>) -> Option<Limit> {
+    let sender = evidence.sender;
+    let planned = sender.sent.saturating_add(sender.not_sent);
+    let worst = sender.refusals.iter().max_by_key(|refusal| refusal.not_sent)?;
+    let refused: u64 = sender.refusals.iter().map(|refusal| refusal.not_sent).sum();
+    let enough = refused > 0 && refused.min(sender.not_sent) as f64 > planned as f64 * TOLERATED;
+    enough.then(|| {
+        let text = format!(
+            "{} of {planned} datagrams were not sent; the sender's system refused: {}",
+            sender.not_sent, worst.cause
+        );
+        Limit::new(LimitedBy::Unknown, text)
+    })
+}
+
+fn unobserved(evidence: &UdpEvidence<'_>) -> Option<Limit> {
+    let (unknown, sent) = (evidence.loss.unknown, evidence.sender.sent);
+    (unknown as f64 > sent as f64 * TOLERATED).then(|| {
+        let text = format!(
+            "the fate of {unknown} of {sent} datagrams is unknown: the receiver's reports ended before the \
+             stream; {} of the others lost",
+            evidence.loss.lost
+        );
+        Limit::new(LimitedBy::Unknown, text)
+    })
+}
+
+/// A stream that broke off.
+fn cut_short(evidence: &UdpEvidence<'_>) -> Option<Limit> {
+    let sender = evidence.sender;
+    (sender.outcome == Outcome::Failed).then(|| {
+        let text = format!(
+            "the stream ended early, after {} datagrams in {}; {} of them lost{}",
+            sender.sent,
+            sender.elapsed,
+            evidence.loss.lost,
+            beside(evidence.loss.unknown)
+        );
+        Limit::new(LimitedBy::Unknown, text)
+    })
 }
 
 /// A sender that did not keep to its plan.
@@ -78,8 +133,13 @@ fn as_planned(evidence: &UdpEvidence<'_>) -> Limit {
     let sender = evidence.sender;
     match evidence.planned {
         Some(planned) => {
+            let how = if sender.outcome == Outcome::Complete {
+                "as planned"
+            } else {
+                "as planned until it was stopped"
+            };
             let text = format!(
-                "{planned} was sent as planned and {} of {} datagrams lost",
+                "{planned} was sent {how} and {} of {} datagrams lost",
                 evidence.loss.lost, sender.sent
             );
             Limit::new(LimitedBy::RequestedRate, text)
@@ -113,7 +173,8 @@ const TOLERATED_LATE: f64 = 0.2;
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::{CpuUse, HostDrops};
+    use netaware_record::{CpuUse, HostDrops, SendRefusal};
+    use netaware_units::Span;
 
     use super::*;
     use crate::loss_split;
@@ -185,14 +246,18 @@ mod tests {
             cpu: Some(cpu(row.cpus.0)),
             ..UdpSenderEnd::default()
         };
-        let receiver = UdpReceiverEnd { cpu: Some(cpu(row.cpus.1)), ..UdpReceiverEnd::default() };
-        let drops = HostDrops { socket: row.host, ..HostDrops::default() };
+        let receiver = UdpReceiverEnd {
+            cpu: Some(cpu(row.cpus.1)),
+            received: row.received,
+            drops: HostDrops { socket: row.host, ..HostDrops::default() },
+            ..UdpReceiverEnd::default()
+        };
         udp_limit(&UdpEvidence {
             sender: &sender,
             receiver: &receiver,
             planned: row.planned.map(BitRate),
             sent_rate: BitRate(row.rate),
-            loss: &loss_split::split(row.sent, row.received, drops),
+            loss: &loss_split::split(row.sent, Some(&receiver)),
             across: row.across,
         })
     }
@@ -223,6 +288,58 @@ mod tests {
         for row in rows {
             let limit = verdict(&row);
             assert_eq!(limit.by, row.want, "{}: {}", row.name, limit.evidence);
+        }
+    }
+
+    /// Of a stream of 517 datagrams.
+    fn outage(sender: &UdpSenderEnd, observed: Option<u64>, received: u64) -> Limit {
+        let receiver = UdpReceiverEnd { received, observed, ..UdpReceiverEnd::default() };
+        udp_limit(&UdpEvidence {
+            sender,
+            receiver: &receiver,
+            planned: Some(BitRate(1_000_000)),
+            sent_rate: BitRate(1_000_000),
+            loss: &loss_split::split(sender.sent, Some(&receiver)),
+            across: Across::Network,
+        })
+    }
+
+    #[test]
+    fn a_stream_that_ended_early_is_not_said_to_have_been_sent_as_planned() {
+        let refusal = SendRefusal {
+            cause: "Network is unreachable".into(),
+            count: 26,
+            not_sent: 26,
+            ..SendRefusal::default()
+        };
+        let rows = [
+            (
+                UdpSenderEnd { sent: 491, not_sent: 26, refusals: vec![refusal], ..UdpSenderEnd::default() },
+                None,
+                491,
+                "26 of 517 datagrams were not sent; the sender's system refused: Network is unreachable",
+            ),
+            (
+                UdpSenderEnd { sent: 517, ..UdpSenderEnd::default() },
+                Some(200),
+                200,
+                "the fate of 317 of 517 datagrams is unknown: the receiver's reports ended before the stream; 0 of the \
+                 others lost",
+            ),
+            (
+                UdpSenderEnd {
+                    outcome: Outcome::Failed,
+                    sent: 171,
+                    elapsed: Span::from_secs(2),
+                    ..UdpSenderEnd::default()
+                },
+                None,
+                171,
+                "the stream ended early, after 171 datagrams in 2.00 s; 0 of them lost",
+            ),
+        ];
+        for (sender, observed, received, want) in rows {
+            assert_eq!(outage(&sender, observed, received), Limit::new(LimitedBy::Unknown, want));
         }
     }
 

@@ -103,6 +103,9 @@ pub enum StampEvent {
         /// Doubled on the way there, as the reflector answered twice; else on the way back.
         forward: bool,
     },
+    /// Answers are waited for so long from now on, as the path shows. A flow with a fixed patience
+    /// never says so.
+    Patience(Span),
     /// The reflector counts from zero again: it was restarted, or forgot the session.
     Restarted,
 }

@@ -114,6 +114,11 @@ impl StampPlan {
         if self.ssid == 0 { Err(StampPlanError::Ssid) } else { Ok(()) }
     }
 
+    /// Longer patience would have more packets without a verdict than are remembered.
+    pub(super) fn most_patience(&self) -> Span {
+        self.interval * MOST_IN_PATIENCE
+    }
+
     /// What the reflector is asked, most needed first.
     pub(super) fn questions(&self) -> Vec<Question> {
         let same_clock = self.run_of_kernel.as_ref().map(|_| Question::SameClock(self.nonce));

@@ -23,6 +23,7 @@ pub struct StampLog {
     forward_copies: u64,
     reverse_copies: u64,
     restarts: u64,
+    patience: Option<Span>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -42,6 +43,11 @@ pub enum Way {
 }
 
 impl StampLog {
+    /// How long answers were waited for, where that followed the path.
+    pub fn patience(&self) -> Option<Span> {
+        self.patience
+    }
+
     /// Takes note.
     pub fn observe(&mut self, event: &StampEvent) {
         match event {
@@ -52,6 +58,7 @@ impl StampLog {
             StampEvent::Copy { forward: true, .. } => self.forward_copies += 1,
             StampEvent::Copy { forward: false, .. } => self.reverse_copies += 1,
             StampEvent::Restarted => self.restarts += 1,
+            StampEvent::Patience(patience) => self.patience = Some(*patience),
             StampEvent::Abandoned { .. } => {}
         }
     }
@@ -220,7 +227,7 @@ impl StampLog {
             reordered: self.reordered(way),
             collisions: 0,
             given_up: 0,
-            patience: about.patience,
+            patience: self.patience.unwrap_or(about.patience),
             delay: statistics(&delays),
             ipdv: statistics(&self.ipdv(&all)),
             offset: relation

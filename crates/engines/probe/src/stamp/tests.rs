@@ -85,7 +85,11 @@ impl Path {
     /// Runs a flow of `planned` packets and says what was lost where of these; closers do not
     /// count.
     fn run(&self, plan: &StampPlan) -> (StampFlow, StampLog, Truth) {
-        let mut flow = StampFlow::new(plan.clone()).unwrap();
+        self.run_flow(StampFlow::new(plan.clone()).unwrap())
+    }
+
+    fn run_flow(&self, mut flow: StampFlow) -> (StampFlow, StampLog, Truth) {
+        let plan = flow.plan.clone();
         let (mut log, mut truth, mut now) = (StampLog::default(), Truth::default(), Mono(0));
         let mut agenda: BinaryHeap<Reverse<(Mono, u64, Happening)>> = BinaryHeap::new();
         let mut added = 0;
@@ -354,6 +358,43 @@ fn one_more_packet_tells_the_way_of_the_last_losses() {
         }
     }
     assert!(found_one);
+}
+
+#[test]
+fn on_a_path_of_1200_ms_nothing_is_lost_and_nothing_late() {
+    let slow = Path::new(link(600_000), link(600_000));
+    let plan = StampPlan { patience: Span::from_secs(1), ..plan(100) };
+    let (flow, log, _) = slow.run_flow(StampFlow::following(plan.clone()).unwrap().if_silent(IfSilent::End));
+    assert_eq!((flow.counts().answered, flow.counts().lost, flow.counts().late), (100, 0, 0));
+    assert!(flow.patience() >= Span::from_millis(4800) && log.patience() == Some(flow.patience()));
+    // What a person typed stays as it is: all are lost, and late are those whose answers came before
+    // the last of them was given up.
+    let (flow, ..) = slow.run(&plan);
+    assert_eq!((flow.counts().lost, flow.patience()), (100, plan.patience));
+    assert!(flow.counts().late >= 75, "{:?}", flow.counts());
+}
+
+#[test]
+fn a_first_packet_that_is_lost_is_not_a_reflector_that_is_not_there() {
+    let mut ended_well = 0;
+    for seed in 0..20 {
+        let path = Path { seed, ..Path::new(Link { loss: 0.5, ..link(3_000) }, link(3_000)) };
+        let flow = StampFlow::following(plan(100)).unwrap().if_silent(IfSilent::End);
+        let (flow, ..) = path.run_flow(flow);
+        ended_well += u32::from(flow.counts().asked == 100);
+    }
+    assert_eq!(ended_well, 20);
+}
+
+#[test]
+fn where_nobody_answers_a_flow_ends_after_a_justified_patience() {
+    let nobody = Path::new(Link { loss: 1.0, ..link(1) }, link(1));
+    let flow = StampFlow::following(plan(2_000)).unwrap().if_silent(IfSilent::End);
+    let (flow, log, _) = nobody.run_flow(flow);
+    assert_eq!(flow.patience(), netaware_stats::patience::UNKNOWN);
+    // One every 10 ms until the first of them had been waited for.
+    assert!((495..=505).contains(&flow.counts().asked), "{:?}", flow.counts());
+    assert!(log.exchanges().is_empty() && flow.counts().answered == 0);
 }
 
 #[test]

@@ -33,6 +33,7 @@ impl Seen {
 struct Slot {
     /// T1 as the packet says.
     told_at: Wall,
+    sent_at: Mono,
     deadline: Mono,
     tx: Option<Stamp>,
     seen: Option<Seen>,
@@ -148,9 +149,31 @@ impl Window {
     pub(super) fn push(&mut self, sent_at: Mono, told_at: Wall, closes: bool) -> u64 {
         let seq = self.next();
         let deadline = sent_at + self.patience;
-        let slot = Slot { told_at, deadline, tx: None, seen: None, not_sent: false, closes, late: None };
+        let slot =
+            Slot { told_at, sent_at, deadline, tx: None, seen: None, not_sent: false, closes, late: None };
         self.slots.push_back(slot);
         seq
+    }
+
+    /// For packets that are sent from now on, and for those on their way that are not known to be
+    /// lost.
+    pub(super) fn set_patience(&mut self, patience: Span) {
+        if self.patience != patience {
+            self.patience = patience;
+            for slot in self.slots.iter_mut().skip(self.dead) {
+                slot.deadline = slot.sent_at + patience;
+            }
+        }
+    }
+
+    /// From a packet's departure to this instant; `None` where it is no longer here.
+    pub(super) fn since_departure(&mut self, seq: u64, at: Mono) -> Option<Span> {
+        self.slot(seq).map(|slot| at.since(slot.tx.map_or(slot.sent_at, |tx| tx.at)))
+    }
+
+    /// How many packets were not answered in time, in front of those without a verdict.
+    pub(super) fn dead(&self) -> usize {
+        self.dead
     }
 
     fn slot(&mut self, seq: u64) -> Option<&mut Slot> {
@@ -305,7 +328,7 @@ impl Window {
         while self.numbers.first().is_some_and(|first| *first < seen.number - NUMBERS_KEPT) {
             self.numbers.pop_first();
         }
-        let tx = slot.tx.unwrap_or(Stamp::application(slot.deadline - self.patience));
+        let tx = slot.tx.unwrap_or(Stamp::application(slot.sent_at));
         let exchange = StampExchange {
             seq,
             sent_at: plan.wall(tx.at),

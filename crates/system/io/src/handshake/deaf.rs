@@ -1,9 +1,10 @@
 //! Systems whose raw sockets are not given TCP's segments.
 
 use std::io;
-use std::net::IpAddr;
 
 use netaware_units::Mono;
+
+use crate::zone::ZonedIp;
 
 /// Never made.
 #[derive(Debug)]
@@ -14,7 +15,7 @@ impl AnswerEar {
     ///
     /// # Errors
     /// Always.
-    pub fn open(_: IpAddr) -> io::Result<Self> {
+    pub fn open(_: ZonedIp) -> io::Result<Self> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "hearing TCP's segments needs Linux"))
     }
 

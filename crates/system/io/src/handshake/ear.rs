@@ -5,7 +5,7 @@
 //! than the path. Nothing is sent through it.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsRawFd, RawFd};
 
 use netaware_units::{Mono, Span};
@@ -15,6 +15,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::ancillary::{ClockPair, RealTime};
 use crate::clock;
 use crate::hop_socket::{Queue, receive, set};
+use crate::zone::ZonedIp;
 
 /// Open for one host, over all of its ports.
 #[derive(Debug)]
@@ -30,14 +31,14 @@ impl AnswerEar {
     ///
     /// # Errors
     /// Without `CAP_NET_RAW`, or without a way to the host.
-    pub fn open(host: IpAddr) -> io::Result<Self> {
-        let socket =
-            Socket::new(Domain::for_address(SocketAddr::new(host, 0)), Type::RAW, Some(Protocol::TCP))?;
-        socket.connect(&SocketAddr::new(host, 0).into())?;
+    pub fn open(host: ZonedIp) -> io::Result<Self> {
+        let at = host.at(0);
+        let socket = Socket::new(Domain::for_address(at), Type::RAW, Some(Protocol::TCP))?;
+        socket.connect(&at.into())?;
         ask_for_stamps(socket.as_raw_fd())?;
         await_stamps();
-        hear_nothing_but_answers(&socket, host.is_ipv4())?;
-        Ok(Self { socket, is_v4: host.is_ipv4(), clocks: RealTime::start(), opened_at: clock::now() })
+        hear_nothing_but_answers(&socket, at.is_ipv4())?;
+        Ok(Self { socket, is_v4: at.is_ipv4(), clocks: RealTime::start(), opened_at: clock::now() })
     }
 
     /// When the first answer to a SYN between these ports came, after `since`. All that was heard

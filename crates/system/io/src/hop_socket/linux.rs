@@ -1,12 +1,13 @@
 //! Two sockets and their error queues.
 
+use std::collections::VecDeque;
 use std::io;
 use std::mem::zeroed;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 
 use libc::{c_int, c_void, socklen_t};
-use netaware_path::hops::{Fate, HostStamps, Kind, Probe, Reply, Round, RoundReport, Told, What};
+use netaware_path::hops::{Fate, HostStamps, Kind, LateAnswer, Probe, Reply, Round, RoundReport, Told, What};
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::icmp::{self, Echo, Message, Verdict};
@@ -18,6 +19,7 @@ use crate::clock;
 use crate::options::{ConnectError, SocketOptions, connect_udp, prepare_icmp};
 use crate::probe_socket::is_refusal;
 use crate::stop::StopFlag;
+use crate::zone::ZonedIp;
 
 #[derive(Debug)]
 pub(super) struct System {
@@ -33,9 +35,21 @@ pub(super) struct System {
     /// What originate stamps are made of.
     secret: u32,
     counts: HopCounts,
+    /// Probes that were given up, by number, the latest last.
+    given_up: VecDeque<GivenUp>,
+    /// Answers to them in this round.
+    late: Vec<LateAnswer>,
     /// Routers and the TTL at which each answered: for those that quote no payload.
     known: Vec<(IpAddr, u8)>,
     buf: Vec<u8>,
+}
+
+/// A probe whose round ended before its answer came.
+#[derive(Debug, Clone, Copy)]
+struct GivenUp {
+    number: u32,
+    kind: Kind,
+    sent_at: Mono,
 }
 
 #[derive(Debug)]
@@ -87,6 +101,8 @@ impl System {
             next: (opened_at.0 >> 10) as u32,
             secret: secret(),
             counts: HopCounts::default(),
+            given_up: VecDeque::new(),
+            late: Vec::new(),
             known: Vec::new(),
             buf: vec![0; LARGEST],
         })
@@ -104,8 +120,8 @@ impl System {
         HopCounts { unstamped: self.clocks.fallbacks(), ..self.counts }
     }
 
-    pub(super) fn local(&self) -> Option<IpAddr> {
-        self.udp.local_addr().ok()?.as_socket().map(|at| at.ip())
+    pub(super) fn local(&self) -> Option<ZonedIp> {
+        self.udp.local_addr().ok()?.as_socket().map(ZonedIp::of)
     }
 
     pub(super) fn mtu(&self) -> Option<u32> {
@@ -143,7 +159,36 @@ impl System {
         while underway.waits() && clock::now() < until && !stop.is_raised() {
             self.listen(until.min(clock::now() + LOOK_AT_STOP), &mut underway);
         }
-        RoundReport { probes: underway.told }
+        let (told, first) = (underway.told, underway.first);
+        self.give_up(round, &told, first);
+        RoundReport { probes: told, late: std::mem::take(&mut self.late) }
+    }
+
+    /// Remembers who has not answered, so that an answer that is only late is not taken for none.
+    fn give_up(&mut self, round: &Round, told: &[Told], first: u32) {
+        for ((number, probe), told) in (0..).zip(&round.probes).zip(told) {
+            if told.fate == Fate::Silent {
+                self.given_up.push_back(GivenUp {
+                    number: first.wrapping_add(number),
+                    kind: probe.kind,
+                    sent_at: told.sent_at,
+                });
+            }
+        }
+        while self.given_up.len() > MOST_GIVEN_UP {
+            self.given_up.pop_front();
+        }
+    }
+
+    /// Notes the answer to a probe of an earlier round. An echo has the last digits of its number.
+    fn note_late(&mut self, kind: Kind, number: u32, at: Mono) {
+        let digits = if kind == Kind::Udp { u32::MAX } else { u32::from(u16::MAX) };
+        let is_it = |it: &GivenUp| it.kind == kind && it.number & digits == number & digits;
+        if let Some(place) = self.given_up.iter().rposition(is_it)
+            && let Some(probe) = self.given_up.remove(place)
+        {
+            self.late.push(LateAnswer { kind, rtt: at.since(probe.sent_at) });
+        }
     }
 
     fn send(&mut self, place: usize, underway: &mut Underway<'_>) {
@@ -176,31 +221,37 @@ impl System {
         if mute {
             let _ = set(socket.as_raw_fd(), libc::SOL_UDP, UDP_NO_CHECK6_TX, &1_i32);
         }
-        if let Some(told) = self.attempt(socket, payload, probe.ttl) {
+        let (told, refused) = self.attempt(socket, payload, probe.ttl);
+        if let Some(told) = told {
             underway.told[place] = told;
         }
         if mute {
             let _ = set(socket.as_raw_fd(), libc::SOL_UDP, UDP_NO_CHECK6_TX, &0_i32);
         }
+        self.counts.refused = refused.or(self.counts.refused);
     }
 
     /// Sends, if need be again: an error of an earlier probe is told in place of sending this one,
-    /// each once. `None` where it has not left.
-    fn attempt(&self, socket: &Socket, payload: &[u8], ttl: u8) -> Option<Told> {
-        let mut refused = None;
+    /// each once. Nothing, and the system's reason, where it has not left.
+    fn attempt(&self, socket: &Socket, payload: &[u8], ttl: u8) -> (Option<Told>, Option<i32>) {
+        let (mut refused, mut why) = (None, None);
         for _ in 0..MOST_TRIES {
             let sent_at = clock::now();
             match send_with_ttl(socket.as_raw_fd(), payload, self.version, ttl) {
-                Ok(()) => return Some(Told { sent_at, fate: Fate::Silent }),
+                Ok(()) => return (Some(Told { sent_at, fate: Fate::Silent }), None),
                 Err(error) if is_refusal(&error) => {
                     let too_big = error.raw_os_error() == Some(libc::EMSGSIZE);
                     let fate = if too_big { Fate::TooBig(self.mtu().unwrap_or(0)) } else { Fate::NotSent };
                     refused = Some(Told { sent_at, fate });
+                    why = error.raw_os_error().filter(|_| !too_big);
                 }
-                Err(_) => break,
+                Err(error) => {
+                    why = error.raw_os_error();
+                    break;
+                }
             }
         }
-        refused
+        (refused, why)
     }
 
     /// Waits until something comes or the time is over, and takes all there is.
@@ -285,7 +336,9 @@ impl System {
         // Two IP headers: the error's and the quoted one.
         let length = 2 * self.version.header_len() + (icmp::HEADER_LEN + before + bytes.len()) as u32;
         let reply = Reply { at, from, what, length: Some(length), ident: None, stamps: None };
-        underway.answered(place, kind == Kind::Udp, reply);
+        if !underway.answered(place, kind == Kind::Udp, reply) {
+            self.note_late(kind, underway.first.wrapping_add(place), at);
+        }
     }
 
     /// The place of a probe whose answer quotes no payload: the only one that waits, or the oldest
@@ -332,7 +385,11 @@ impl System {
             _ => return,
         };
         let Some(place) = self.echo_place(Some(echo), underway.first) else { return };
-        if underway.kind(place) != Some(if stamps.is_some() { Kind::Timestamp } else { Kind::Echo }) {
+        let kind = if stamps.is_some() { Kind::Timestamp } else { Kind::Echo };
+        if underway.kind(place).is_none() {
+            self.note_late(kind, underway.first.wrapping_add(place), at);
+        }
+        if underway.kind(place) != Some(kind) {
             return;
         }
         let length = message.len() as u32 + self.version.header_len();
@@ -361,14 +418,17 @@ impl System {
 }
 
 impl Underway<'_> {
-    /// Takes the first answer to a probe of this round; later copies and answers to earlier rounds
-    /// are nobody's.
-    fn answered(&mut self, place: u32, is_udp: bool, reply: Reply) {
+    /// Takes the first answer to a probe of this round; later copies are nobody's. Whether it is of
+    /// this round.
+    fn answered(&mut self, place: u32, is_udp: bool, reply: Reply) -> bool {
         let place = place as usize;
-        let (Some(probe), Some(told)) = (self.probes.get(place), self.told.get_mut(place)) else { return };
+        let (Some(probe), Some(told)) = (self.probes.get(place), self.told.get_mut(place)) else {
+            return false;
+        };
         if (probe.kind == Kind::Udp) == is_udp && told.fate == Fate::Silent {
             told.fate = Fate::Answered(reply);
         }
+        true
     }
 
     fn kind(&self, place: u32) -> Option<Kind> {
@@ -393,7 +453,8 @@ fn open_echo(destination: SocketAddr, options: &SocketOptions) -> io::Result<Ech
         Err(_) => (Socket::new(domain, Type::DGRAM, Some(protocol))?, None),
     };
     prepare_icmp(&socket, destination, options).map_err(|error| io::Error::other(error.to_string()))?;
-    socket.connect(&SocketAddr::new(destination.ip(), 0).into())?;
+    // The zone of a link-local address must not be lost with the port.
+    socket.connect(&ZonedIp::of(destination).at(0).into())?;
     prepare(&socket, version)?;
     // A train's questions and answers are more than a socket usually holds; beyond what the system
     // allows only with CAP_NET_ADMIN.
@@ -502,6 +563,8 @@ const UDP_HEADER: usize = 8;
 /// A jumbo frame.
 const LARGEST: usize = 9216;
 const MOST_TRIES: usize = 8;
+/// Of probes that may be answered late.
+const MOST_GIVEN_UP: usize = 1024;
 /// More routers than any path has.
 const MOST_KNOWN: usize = 256;
 const LOOK_AT_STOP: Span = Span::from_millis(50);

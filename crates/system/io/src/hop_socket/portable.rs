@@ -1,13 +1,14 @@
 //! Systems without an error queue.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use netaware_path::hops::{Round, RoundReport};
 
 use super::{EchoAccess, HopCounts};
 use crate::options::{ConnectError, SocketOptions};
 use crate::stop::StopFlag;
+use crate::zone::ZonedIp;
 
 /// Never made.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ impl System {
         match *self {}
     }
 
-    pub(super) fn local(&self) -> Option<IpAddr> {
+    pub(super) fn local(&self) -> Option<ZonedIp> {
         match *self {}
     }
 

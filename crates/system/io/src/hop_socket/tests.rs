@@ -1,4 +1,4 @@
-use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 use netaware_path::hops::{Fate, Kind, Probe, What};
 use netaware_units::Span;

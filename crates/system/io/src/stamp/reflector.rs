@@ -14,6 +14,7 @@ use crate::clock;
 use crate::options::{ConnectError, Reuse, SocketOptions, bind_udp, header};
 use crate::probe_socket::{Arrival, ProbeSocket, Stamping};
 use crate::stop::StopFlag;
+use crate::zone::ZonedIp;
 
 /// A reflector that is bound to an address; [`ReflectorSocket::run`] answers.
 #[derive(Debug)]
@@ -130,10 +131,10 @@ pub fn wake(local: SocketAddr) {
     let ip = match local.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
+        _ => ZonedIp::of(local),
     };
-    if let Ok(socket) = UdpSocket::bind(SocketAddr::new(ip, 0)) {
-        let _ = socket.send_to(b"", SocketAddr::new(ip, local.port()));
+    if let Ok(socket) = UdpSocket::bind(ip.at(0)) {
+        let _ = socket.send_to(b"", ip.at(local.port()));
     }
 }
 

@@ -136,6 +136,11 @@ impl Account {
         self.end
     }
 
+    /// Highest number that came, plus one.
+    pub(super) fn highest(&self) -> u64 {
+        self.tracker.counts().highest.map_or(0, |highest| highest.saturating_add(1))
+    }
+
     /// Number and sending time of a data datagram of this flow.
     #[inline]
     fn data(&self, datagram: &[u8]) -> Option<(u64, u64)> {

@@ -6,7 +6,7 @@ use netaware_units::{ByteCount, ClockSource, Mono, Span, Stamp};
 use netaware_wire::control::UdpPlan;
 
 use super::account::{Account, ArrivedAt, Standing};
-use super::receiver::verdict;
+use super::receiver::{observed, verdict};
 
 /// The receiving end of one stream. Time is an argument.
 #[derive(Debug)]
@@ -49,9 +49,10 @@ impl Follower {
         self.account.first().map(|_| self.cut(now))
     }
 
-    /// Everything but outcome, drops and CPU.
-    pub fn close(self) -> UdpReceiverEnd {
-        self.account.close(&self.plan)
+    /// Everything but outcome, drops and CPU, of a stream that is no longer followed from `now` on.
+    pub fn close(self, now: Mono) -> UdpReceiverEnd {
+        let observed = observed(&self.account, &self.plan, self.start, now);
+        UdpReceiverEnd { observed, ..self.account.close(&self.plan) }
     }
 
     fn cut(&mut self, now: Mono) -> ReceiverTick {
@@ -111,8 +112,19 @@ mod tests {
         assert_eq!(ticks.iter().map(|tick| tick.packets).sum::<u64>(), 495);
         assert_eq!(ticks.iter().map(|tick| tick.lost).sum::<i64>(), 5);
         assert_eq!(ticks.iter().map(|tick| tick.length.0).sum::<i64>(), ticks.last().unwrap().end.0);
-        let end = follower.close();
+        let end = follower.close(at(1900).at);
+        assert_eq!(end.observed, None);
         assert_eq!((end.received, end.bytes, end.loss_runs), (495, ByteCount(49_500), vec![(1, 5)]));
+    }
+
+    #[test]
+    fn who_stops_listening_before_the_end_has_observed_what_came_by_then() {
+        let mut follower = Follower::new(7, &plan(), Mono(0));
+        for ms in [10, 11, 13] {
+            follower.take(&datagram(Kind::Data, ms), at(ms));
+        }
+        let end = follower.close(at(20).at);
+        assert_eq!((end.received, end.observed), (3, Some(14)));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::{clock, pacer};
 pub(super) fn send(outbox: &mut Outbox<'_>, plan: &UdpPlan, gap_ps: u64, stop: &StopFlag) -> UdpSenderEnd {
     let _precise = pacer::precise_sleep();
     let start = clock::now() + AHEAD;
+    outbox.begin(start);
     let mut timetable = Timetable::new(plan, start, gap_ps.max(1000), stop);
     let outcome = run(&mut timetable, outbox, stop);
     // What follows the stream must not overtake it.
@@ -57,7 +58,7 @@ fn hand_over(timetable: &mut Timetable<'_>, outbox: &mut Outbox<'_>, due: Mono, 
             timetable.left(leave, lateness > Span::ZERO);
             true
         }
-        Err(error) => !timetable.refusals.end_it(&error),
+        Err(error) => !timetable.refusals.end_it(&error, outbox.sent()),
     }
 }
 

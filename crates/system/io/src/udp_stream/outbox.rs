@@ -9,6 +9,7 @@ use netaware_wire::control::{UdpPlan, UdpSend};
 use netaware_wire::datagram::{HEADER_LEN, Header, Kind, MAX_PAYLOAD};
 use socket2::SockRef;
 
+use super::refusals::{Answers, may_be_about_another};
 use crate::clock;
 
 /// Datagrams of one flow, laid out one after the other in a buffer that is never copied by us. Of
@@ -21,10 +22,14 @@ pub(super) struct Outbox<'a> {
     /// `how` = Gso: datagrams per segmented buffer.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is cut there"))]
     per_buffer: usize,
+    /// Whether the socket cuts what it is given. Then it refuses even a single datagram that does
+    /// not fit one packet of the path.
+    is_cutting: bool,
     how: UdpSend,
     bytes: Vec<u8>,
     sent: u64,
     calls: u64,
+    answers: Answers,
 }
 
 impl<'a> Outbox<'a> {
@@ -32,14 +37,24 @@ impl<'a> Outbox<'a> {
         let length = (plan.length as usize).clamp(HEADER_LEN, MAX_PAYLOAD);
         let wanted = if plan.gap_ps.is_some() { UdpSend::Single } else { plan.send };
         let how = if cfg!(target_os = "linux") { wanted } else { UdpSend::Single };
-        let per_buffer = (MAX_PAYLOAD / length).clamp(1, MOST_SEGMENTS);
+        let per_buffer = (most_at_once(socket) / length).clamp(1, MOST_SEGMENTS);
         let count = match how {
             UdpSend::Single | UdpSend::LaunchTime => 1,
             UdpSend::Mmsg => MESSAGES,
             UdpSend::Gso => per_buffer,
         };
-        let mut outbox =
-            Self { socket, flow, length, per_buffer, how, bytes: vec![0; length * count], sent: 0, calls: 0 };
+        let mut outbox = Self {
+            socket,
+            flow,
+            length,
+            per_buffer,
+            is_cutting: how == UdpSend::Gso && per_buffer > 1,
+            how,
+            bytes: vec![0; length * count],
+            sent: 0,
+            calls: 0,
+            answers: Answers::default(),
+        };
         outbox.lay_out();
         outbox.prepare(plan);
         outbox
@@ -49,17 +64,57 @@ impl<'a> Outbox<'a> {
     /// that none did.
     #[inline]
     pub(super) fn send(&mut self, most: u64, now: Mono) -> io::Result<u64> {
+        let first = self.try_to_send(most, now);
+        let sent =
+            if first.is_ok() { first } else { self.send_again(first, now, |it| it.try_to_send(most, now)) }?;
+        self.sent += sent;
+        Ok(sent)
+    }
+
+    /// After an error: tries once more where it may have been about an earlier datagram, and notes
+    /// what the system answered.
+    #[cold]
+    fn send_again<T>(
+        &mut self,
+        first: io::Result<T>,
+        now: Mono,
+        again: impl FnOnce(&mut Self) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.answers.begin(now);
+        let Err(error) = first else { return first };
+        if !may_be_about_another(&error) {
+            self.answers.note(&error, now, 1);
+            return Err(error);
+        }
+        let second = again(self);
+        match &second {
+            Ok(_) => self.answers.note(&error, now, 0),
+            Err(error) => self.answers.note(error, now, 1),
+        }
+        second
+    }
+
+    #[inline]
+    fn try_to_send(&mut self, most: u64, now: Mono) -> io::Result<u64> {
         self.calls += 1;
-        let sent = match self.how {
+        match self.how {
             UdpSend::Single | UdpSend::LaunchTime => {
                 self.number(1, now);
                 self.socket.send(&self.bytes).map(|_| 1)
             }
             UdpSend::Mmsg => self.send_many(most, now),
             UdpSend::Gso => self.send_cut(most, now),
-        }?;
-        self.sent += sent;
-        Ok(sent)
+        }
+    }
+
+    /// Times of what the system answers count from here.
+    pub(super) fn begin(&mut self, at: Mono) {
+        self.answers.begin(at);
+    }
+
+    /// What the system answered to sends that failed.
+    pub(super) fn answers(&mut self) -> Vec<netaware_record::SendRefusal> {
+        std::mem::take(&mut self.answers).finish()
     }
 
     /// Whether the system takes times with datagrams and something behind the socket keeps them.
@@ -71,6 +126,14 @@ impl<'a> Outbox<'a> {
     /// Hands over the next datagram, which the queueing discipline keeps until then.
     #[cfg(target_os = "linux")]
     pub(super) fn send_to_leave_at(&mut self, at: Mono) -> io::Result<()> {
+        let first = self.try_to_hand_over(at);
+        if first.is_ok() { first } else { self.send_again(first, at, |it| it.try_to_hand_over(at)) }?;
+        self.sent += 1;
+        Ok(())
+    }
+
+    #[cfg(target_os = "linux")]
+    fn try_to_hand_over(&mut self, at: Mono) -> io::Result<()> {
         use std::os::fd::AsRawFd;
         self.calls += 1;
         self.number(1, at);
@@ -87,7 +150,6 @@ impl<'a> Outbox<'a> {
         if sent < 0 {
             return Err(io::Error::last_os_error());
         }
-        self.sent += 1;
         Ok(())
     }
 
@@ -138,7 +200,7 @@ impl<'a> Outbox<'a> {
         if plan.gap_ps.is_none() && plan.window.is_none() {
             set_send_buffer(self.socket);
         }
-        if self.how == UdpSend::Gso {
+        if self.is_cutting {
             set_segment(self.socket, self.length);
         }
     }
@@ -166,17 +228,19 @@ impl<'a> Outbox<'a> {
         u64::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 
-    /// A path whose MTU is below the datagram cannot be served by segmentation, an old kernel takes
-    /// 64 segments only: we try fewer, and one is an ordinary datagram.
+    /// A path whose MTU is below the datagram cannot be served by segmentation, not even for a
+    /// single one; an old kernel takes 64 segments only. We try fewer, and then ordinary datagrams,
+    /// which IP cuts up where they do not fit.
     #[cfg(target_os = "linux")]
     fn send_cut(&mut self, most: u64, now: Mono) -> io::Result<u64> {
         let count = self.per_buffer.min(usize::try_from(most).unwrap_or(self.per_buffer));
         self.number(count, now);
         match self.socket.send(&self.bytes[..count * self.length]) {
             Ok(_) => Ok(count as u64),
-            Err(error) if count > 1 && is_segmentation_refused(&error) => {
-                self.per_buffer = if count > 64 { 64 } else { 1 };
-                if self.per_buffer == 1 {
+            Err(error) if self.is_cutting && is_segmentation_refused(&error) => {
+                self.per_buffer = if count > SEGMENTS_OF_OLD { SEGMENTS_OF_OLD } else { 1 };
+                self.is_cutting = self.per_buffer > 1;
+                if !self.is_cutting {
                     set_segment(self.socket, 0);
                 }
                 Ok(0)
@@ -272,8 +336,18 @@ fn set_send_buffer(socket: &UdpSocket) {
 const SEQ: usize = 8;
 const SENT_AT: usize = 16;
 
-/// `UDP_MAX_SEGMENTS` of recent kernels; 64 in older ones.
+/// The largest buffer that the system cuts into datagrams: what is in it travels through the stack
+/// as one packet, whose length has 16 bits.
+fn most_at_once(socket: &UdpSocket) -> usize {
+    let is_v6 = socket.local_addr().is_ok_and(|local| local.is_ipv6());
+    if is_v6 { MAX_PAYLOAD - 20 } else { MAX_PAYLOAD }
+}
+
+/// `UDP_MAX_SEGMENTS` of recent kernels.
 const MOST_SEGMENTS: usize = 128;
+/// The same of older ones.
+#[cfg(target_os = "linux")]
+const SEGMENTS_OF_OLD: usize = 64;
 /// Datagrams per `sendmmsg`. Not tuned: batches of any size gain little over single calls.
 const MESSAGES: usize = 32;
 const SEND_BUFFER: usize = 4 << 20;

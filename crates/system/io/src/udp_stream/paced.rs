@@ -21,6 +21,7 @@ pub(super) fn send(outbox: &mut Outbox<'_>, plan: &UdpPlan, gap_ps: u64, stop: &
     let _precise = pacer::precise_sleep();
     let wait = Wait::new(pacer::margin());
     let start = clock::now() + LEAD;
+    outbox.begin(start);
     let mut stream = Paced::new(Timetable::new(plan, start, gap_ps.max(SHORTEST_GAP_PS), stop), start, wait);
     let outcome = stream.run(outbox, stop);
     let gaps = stream.gaps.summary(stream.timetable.gap);
@@ -76,14 +77,18 @@ impl<'a> Paced<'a> {
             self.not_before = now + shortest_gap;
             match outbox.send(1, now) {
                 Ok(_) => self.count(now, lateness),
-                Err(error) if self.timetable.refusals.end_it(&error) => return Outcome::Failed,
+                Err(error) if self.timetable.refusals.end_it(&error, outbox.sent()) => {
+                    return Outcome::Failed;
+                }
                 Err(_) => {}
             }
             for _ in 1..burst {
                 let now = clock::now();
                 match outbox.send(1, now) {
                     Ok(_) => self.timetable.left(now, false),
-                    Err(error) if self.timetable.refusals.end_it(&error) => return Outcome::Failed,
+                    Err(error) if self.timetable.refusals.end_it(&error, outbox.sent()) => {
+                        return Outcome::Failed;
+                    }
                     Err(_) => {}
                 }
             }

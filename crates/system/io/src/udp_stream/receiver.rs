@@ -11,6 +11,7 @@ use socket2::SockRef;
 use super::account::{Account, Board, Standing};
 use super::inbox::{self, Inbox};
 use super::{LOOK_UP, RECEIVE_BUFFER};
+use crate::probe_socket::is_refusal;
 use crate::slices::{self, Slices};
 use crate::stop::StopFlag;
 use crate::{clock, thread};
@@ -77,10 +78,12 @@ fn follow(ready: &Ready, flow: u32, plan: &UdpPlan, stop: &StopFlag, board: &Boa
     let mut inbox = Inbox::new(socket, plan, ready.since);
     let start = clock::now();
     let outcome = listen(&mut inbox, &mut account, plan, start, stop, board);
+    let observed = observed(&account, plan, start, clock::now());
     // The system's counter has 32 bits.
     let dropped = inbox::socket_drops(socket).wrapping_sub(ready.drops_before) & u64::from(u32::MAX);
     UdpReceiverEnd {
         outcome,
+        observed,
         calls: inbox.calls(),
         drops: HostDrops {
             socket: datagrams_in(dropped, account.datagrams(), inbox.parcels()),
@@ -113,7 +116,7 @@ fn listen(
     loop {
         match inbox.receive(account) {
             Ok(()) => account.publish(board),
-            Err(error) if is_passing(&error) => {}
+            Err(error) if is_passing(&error) => pause_if_down(&error),
             Err(_) => return Outcome::Failed,
         }
         if let Some(outcome) = verdict(account, plan, start, clock::now()) {
@@ -135,6 +138,15 @@ pub(super) fn verdict(account: &Account, plan: &UdpPlan, start: Mono, now: Mono)
     (now >= planned_end + GRACE).then(|| without_end(account, planned_end))
 }
 
+/// What a receiver that listens no longer has seen the end of; `None` where that is all. One that
+/// was stopped before it heard of the sender's end cannot know what would still have come, nor can
+/// one whose time was over while datagrams still came out of a long queue.
+pub(super) fn observed(account: &Account, plan: &UdpPlan, start: Mono, now: Mono) -> Option<u64> {
+    let was_quiet = account.first().is_none() || now - account.last() >= QUIET;
+    let is_over = account.end().is_some() || (was_quiet && verdict(account, plan, start, now).is_some());
+    (!is_over).then(|| account.highest())
+}
+
 /// All five announcements of the end may be lost; a stream that ran until about its planned end was
 /// complete all the same.
 fn without_end(account: &Account, planned_end: Mono) -> Outcome {
@@ -143,12 +155,21 @@ fn without_end(account: &Account, planned_end: Mono) -> Outcome {
     if ran { Outcome::Complete } else { Outcome::Failed }
 }
 
-/// Nothing came in time, or an ICMP error about something that we have sent earlier.
+/// Nothing came in time, the interface is down, or an ICMP error about something that we have sent
+/// earlier.
 fn is_passing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::TimedOut | ErrorKind::ConnectionRefused
-    )
+    is_refusal(error)
+        || matches!(
+            error.kind(),
+            ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::TimedOut | ErrorKind::NetworkDown
+        )
+}
+
+/// An interface that is down says so at once, and again with the next call.
+fn pause_if_down(error: &io::Error) {
+    if error.kind() == ErrorKind::NetworkDown {
+        clock::sleep(LOOK_UP);
+    }
 }
 
 fn watch(tick: Span, board: &Board, on_tick: &mut dyn FnMut(ReceiverTick)) {
@@ -175,6 +196,8 @@ fn watch(tick: Span, board: &Board, on_tick: &mut dyn FnMut(ReceiverTick)) {
 
 /// Datagrams that overtook nothing and were overtaken by the end.
 const AFTER_END: Span = Span::from_millis(300);
+/// What has not come so long after the last arrival does not come any more.
+const QUIET: Span = Span::from_secs(1);
 /// Beyond the plan's end.
 const GRACE: Span = Span::from_secs(2);
 

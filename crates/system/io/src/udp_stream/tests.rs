@@ -136,13 +136,67 @@ fn a_stop_ends_both_with_what_they_have() {
 }
 
 #[test]
-fn a_sender_without_a_receiver_fails_after_a_few_refusals() {
-    for gap in [None, Some(Span::from_millis(1))] {
+fn a_port_that_nobody_listens_on_does_not_end_a_stream() {
+    for gap in [None, Some(Span::from_micros(200))] {
         let (out, into) = pair();
         drop(into);
-        let sent = send(out, 1, &plan(100, gap), None, &StopFlag::new());
-        assert_eq!(sent.outcome, Outcome::Failed, "{gap:?}");
-        assert!(sent.not_sent > 0 && sent.sent <= 30, "{sent:?}");
+        let plan = UdpPlan { packets: Some(200), ..plan(64, gap) };
+        let sent = send(out, 1, &plan, None, &StopFlag::new());
+        assert_eq!((sent.outcome, sent.sent + sent.not_sent), (Outcome::Complete, 200), "{gap:?}: {sent:?}");
+        // Each answer is about an earlier datagram, and the next one leaves at once.
+        assert!(sent.sent > 100, "{gap:?}: {sent:?}");
+        let refused =
+            sent.refusals.first().map(|refusal| (refusal.count > 0, refusal.cause.contains("refused")));
+        assert_eq!(refused, Some((true, true)), "{gap:?}: {sent:?}");
+    }
+}
+
+#[test]
+fn a_stream_of_which_nothing_left_is_not_complete() {
+    for gap in [None, Some(Span::from_millis(1))] {
+        // Not connected: the system refuses each datagram.
+        let out =
+            bind_udp(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0), &SocketOptions::default(), Reuse::No);
+        let plan = UdpPlan { duration: Span::from_millis(60), ..plan(64, gap) };
+        let sent = send(out.unwrap(), 1, &plan, None, &StopFlag::new());
+        assert_eq!((sent.outcome, sent.sent), (Outcome::Failed, 0), "{gap:?}");
+        // Nor was the system asked in a busy loop.
+        assert!((1..=120).contains(&sent.not_sent), "{gap:?}: {sent:?}");
+        assert_eq!(sent.refusals.iter().map(|refusal| refusal.not_sent).sum::<u64>(), sent.calls, "{sent:?}");
+    }
+}
+
+#[test]
+fn datagrams_longer_than_half_of_what_an_offload_takes_are_sent() {
+    let v4 = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+    let v6 = SocketAddr::new(std::net::Ipv6Addr::LOCALHOST.into(), 0);
+    for (at, length, packets) in
+        [(v4, 33_000, 5), (v4, 65_507, 1), (v6, 33_000, 5), (v6, 65_507, 3), (v4, 20_000, 1), (v6, 20_000, 7)]
+    {
+        // Loopback of this host may be without IPv6.
+        let Ok(into) = bind_udp(at, &SocketOptions::default(), Reuse::No) else { continue };
+        let out = bind_udp(at, &SocketOptions::default(), Reuse::No).unwrap();
+        out.connect(into.local_addr().unwrap()).unwrap();
+        into.connect(out.local_addr().unwrap()).unwrap();
+        let plan = UdpPlan {
+            send: UdpSend::Gso,
+            receive: UdpReceive::Gro,
+            packets: Some(packets),
+            ..plan(length, None)
+        };
+        let (sent, received) = std::thread::scope(|scope| {
+            let into = ready(into, &plan);
+            let receiver = scope.spawn(|| receive(into, 7, &plan, None, &StopFlag::new(), &mut |_| {}));
+            (send(out, 7, &plan, None, &StopFlag::new()), receiver.join().unwrap())
+        });
+        assert_eq!(
+            (sent.outcome, sent.sent, sent.not_sent),
+            (Outcome::Complete, packets, 0),
+            "{length}: {sent:?}"
+        );
+        assert_eq!(sent.refusals, [], "{length}");
+        let all = received.received + received.drops.socket;
+        assert_eq!((received.outcome, all), (Outcome::Complete, packets), "{length}: {received:?}");
     }
 }
 

@@ -3,3 +3,4 @@
 
 mod netns_acceptance;
 mod netns_lab;
+mod netns_middlebox;

@@ -6,6 +6,7 @@ use netaware_probe::echo::PlanError;
 use netaware_probe::summary;
 use netaware_probe::{EchoPlan, EchoTrain, Pacing};
 use netaware_record::{DelaySummary, Health, IpVersion, LatencyResult, PathFacts, VersionResult};
+use netaware_stats::patience::Waiting;
 use netaware_units::{ByteCount, Span};
 
 use super::{Figure, Found, LONGEST, UDP_HEADER, Unit, WaySummary};
@@ -29,6 +30,8 @@ pub struct LatencyAsk {
     pub response: u32,
     /// After how long without an answer a request is lost.
     pub patience: Span,
+    /// How that is meant.
+    pub waiting: Waiting,
 }
 
 pub(super) fn run(
@@ -38,7 +41,7 @@ pub(super) fn run(
     ask: &LatencyAsk,
 ) -> Result<Found, PlanError> {
     let mut sim = Simulation::new(scenario, seed);
-    let mut train = EchoTrain::new(EchoPlan {
+    let plan = EchoPlan {
         flow: 1,
         count: ask.count,
         pacing: ask.pacing,
@@ -46,7 +49,11 @@ pub(super) fn run(
         response: ask.response as usize,
         patience: ask.patience,
         start: sim.local_now(Side::A) + HEAD_START,
-    })?;
+    };
+    let mut train = match ask.waiting {
+        Waiting::Exactly => EchoTrain::new(plan)?,
+        Waiting::AtLeast => EchoTrain::following(plan, None)?,
+    };
     let flow = Flow {
         // Nobody forbids it to a real train's requests.
         fragments: Fragments::Allowed,
@@ -67,7 +74,7 @@ pub(super) fn run(
         pacing: ask.pacing,
         bins: None,
         spacing: ask.pacing.spacing(),
-        patience: ask.patience,
+        patience: train.patience(),
         health: Health::default(),
     };
     let latency = delay_report::latency(&[round], &context);

@@ -70,6 +70,9 @@ const fn word(cause: DropCause) -> &'static str {
         DropCause::HopLimit => "hop limit, silent",
         DropCause::BlackHole => "black hole",
         DropCause::AnswerLost => "answer lost",
+        DropCause::Outage => "outage",
+        DropCause::Filter => "filter",
+        DropCause::Reset => "reset",
     }
 }
 

@@ -7,6 +7,7 @@ use netaware_probe::size_fit::{Grows, meaning, size_fit};
 use netaware_record::{IpVersion, Record, SeriesKind, SeriesPoint};
 use netaware_sim::Scenario;
 use netaware_sim::methods::{self, LatencyAsk, Method};
+use netaware_stats::patience::Waiting;
 use netaware_units::Span;
 use uuid::Uuid;
 
@@ -52,6 +53,7 @@ fn ping_pong(count: u64) -> impl Fn(u32, u32) -> LatencyAsk {
         length,
         response,
         patience: Span::from_secs(1),
+        waiting: Waiting::Exactly,
     }
 }
 

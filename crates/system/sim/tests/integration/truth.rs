@@ -7,6 +7,7 @@ use netaware_probe::Pacing;
 use netaware_record::{IpVersion, MtuFinding};
 use netaware_sim::methods::{self, Found, LatencyAsk, Method, StreamAsk};
 use netaware_sim::{EchoResponder, Flow, ProbeStream, Scenario, Side, Simulation};
+use netaware_stats::patience::Waiting;
 use netaware_units::{Mono, Span};
 
 const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
@@ -28,6 +29,18 @@ fn train(count: u64, spacing: Span) -> LatencyAsk {
         length: 64,
         response: 64,
         patience: Span::from_secs(1),
+        waiting: Waiting::Exactly,
+    }
+}
+
+#[test]
+fn a_round_trip_of_1200_ms_is_slow_and_not_lost() {
+    let scenario = Scenario::parse("about = 'x'\n[[hop]]\nrate = '10Mbit/s'\ndelay = '600ms'\n").unwrap();
+    for version in [IpVersion::V4, IpVersion::V6] {
+        let ask = LatencyAsk { waiting: Waiting::AtLeast, ..train(100, Span::from_millis(10)) };
+        let found = latency(&scenario, 1, version, ask).result.latency.unwrap();
+        assert_eq!((found.sent, found.received, found.lost, found.late), (100, 100, 0, 0), "{found:?}");
+        assert!(found.patience >= Span::from_millis(4800), "{found:?}");
     }
 }
 

@@ -17,6 +17,7 @@ use netaware_sim::hops::{HopPath, TcpPort, hops};
 use netaware_sim::methods::{LatencyAsk, Method, Pacing, StreamAsk};
 use netaware_sim::reach::{TcpFound, reach_with_tcp};
 use netaware_sim::{Bank, Scenario, Side};
+use netaware_stats::patience::Waiting;
 use netaware_units::{BitRate, Span};
 
 const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
@@ -174,6 +175,7 @@ fn a_train_of_echoes_says_what_it_said() {
         length: 200,
         response: 900,
         patience: Span::from_millis(500),
+        waiting: Waiting::Exactly,
     };
     let text = everywhere(|scenario, version| found_by(&Method::Latency(ask), scenario, version));
     insta::assert_snapshot!("latency", text);

@@ -21,6 +21,27 @@ pub enum FleetError {
         /// Which.
         path: PathBuf,
     },
+    /// A folder, a device or a file without a byte.
+    #[error("{} is a folder, a device or an empty file, and no fleet store; name another file with --store", .path.display())]
+    NoStore {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The system does not let this user at it.
+    #[error("cannot read {}: {source}", .path.display())]
+    Access {
+        /// Which.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// Rows are in a log beside the file that this user cannot read.
+    #[error("{0} cannot be read as a whole: newer rows are in {0}-wal, which this user cannot read with it; \
+             read it as the user who runs 'netaware collect'", .path.display())]
+    Log {
+        /// Which.
+        path: PathBuf,
+    },
     /// The folder of the file cannot be made.
     #[error("cannot make the folder of {}: {source}", .path.display())]
     Folder {

@@ -67,7 +67,7 @@ fn config(target: &TempDir) -> ReceiveConfig {
         folder: target.path().to_owned(),
         existing: Existing::Keep,
         port: PORT,
-        bind: any.to_vec(),
+        bind: any.map(Into::into).to_vec(),
         key: None,
         identity: None,
         max_transfers: 4,

@@ -74,7 +74,9 @@ impl Show {
             signals::Event::Asked => {
                 self.running().values().for_each(|running| eprintln!("netaware: {}", running.line()));
             }
-            signals::Event::Stopping => eprintln!("\nnetaware: ending; what has come of a file is kept"),
+            signals::Event::Stopping(by) => {
+                eprintln!("\nnetaware: {by}: ending; what has come of a file is kept");
+            }
         }
     }
 

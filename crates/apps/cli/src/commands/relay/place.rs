@@ -1,8 +1,9 @@
 //! Where a relay listens and connects, as a person writes it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
+use netaware_io::zone::{self, AddressError, ZonedIp};
 use netaware_relay::Forward;
 use netaware_units::ByteCount;
 use netaware_wire::relay::MAX_SERVICE;
@@ -21,23 +22,23 @@ impl FromStr for Place {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let Port { address, port } = text.parse()?;
-        let addresses = address.map_or(LOOPBACK.to_vec(), |address| vec![address]);
-        Ok(Self(addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect()))
+        let addresses = address.map_or(LOOPBACK.map(Into::into).to_vec(), |address| vec![address]);
+        Ok(Self(addresses.into_iter().map(|address| address.at(port)).collect()))
     }
 }
 
 /// `[ADDR:]PORT`, all addresses where none is said.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Port {
-    pub(super) address: Option<IpAddr>,
+    pub(super) address: Option<ZonedIp>,
     pub(super) port: u16,
 }
 
 impl Port {
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
-        let all: [IpAddr; 2] = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
+        let all: [ZonedIp; 2] = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
         let addresses = self.address.map_or(all.to_vec(), |address| vec![address]);
-        addresses.into_iter().map(|address| SocketAddr::new(address, self.port)).collect()
+        addresses.into_iter().map(|address| address.at(self.port)).collect()
     }
 }
 
@@ -48,10 +49,13 @@ impl FromStr for Port {
         if let Ok(port) = text.parse() {
             return Ok(Self { address: None, port });
         }
-        let address: SocketAddr = text.parse().map_err(|_| {
-            format!("'{text}' is no port, and no address with a port as 127.0.0.1:8080 or [::1]:8080")
+        let address = zone::parse_socket(text).map_err(|error| match error {
+            AddressError::NotASocketAddress(_) => {
+                format!("'{text}' is no port, and no address with a port as 127.0.0.1:8080 or [::1]:8080")
+            }
+            other => other.to_string(),
         })?;
-        Ok(Self { address: Some(address.ip()), port: address.port() })
+        Ok(Self { address: Some(ZonedIp::of(address)), port: address.port() })
     }
 }
 

@@ -72,7 +72,7 @@ const SEED: u64 = 0x6e65_7461;
 
 impl Compare {
     pub(super) fn run(&self) -> anyhow::Result<Exit> {
-        let store = self.place.open()?;
+        let store = self.place.read()?;
         let mut pairs = Vec::new();
         let counts = [
             self.collect(&store, &self.first, &mut pairs, |pair| &mut pair.first)?,

@@ -21,7 +21,7 @@ pub(super) struct Delete {
 
 impl Delete {
     pub(super) fn run(&self) -> anyhow::Result<Exit> {
-        let store = self.place.open()?;
+        let store = self.place.change()?;
         for id in &self.ids {
             let done = match store.resolve(id)? {
                 Found::Record(record) => format!("deleted {}", store.delete(&record.to_string())?),

@@ -75,7 +75,7 @@ impl Export {
         if self.append && self.format == ExportFormat::Json {
             bail!("a JSON file holds one value and cannot be added to: use --format ndjson");
         }
-        let store = self.place.open()?;
+        let store = self.place.read()?;
         let selections = self.selections(&store)?;
         let existing = if self.append { Existing::Append } else { Existing::Refuse };
         let sink = Sink::open(self.output.as_deref(), existing)?;

@@ -9,7 +9,7 @@ use netaware_store::{Among, Filter, Found, Overview, Store, Summary};
 use netaware_units::Wall;
 use serde_json::{Value, json};
 
-use super::{Place, local};
+use super::{Absent, Place, local};
 use crate::exit::Exit;
 use crate::flags::output::{LONGEST_LABEL, TextOrJson};
 use crate::measure::short_id;
@@ -56,8 +56,11 @@ impl Entry {
 }
 
 impl List {
-    pub(super) fn run(&self) -> anyhow::Result<Exit> {
-        let entries = self.entries(&self.place.open()?)?;
+    pub(super) fn run(&self, absent: Absent) -> anyhow::Result<Exit> {
+        let entries = match self.place.read_if_any(absent)? {
+            Some(store) => self.entries(&store)?,
+            None => Vec::new(),
+        };
         let mut out = std::io::stdout().lock();
         if self.format == TextOrJson::Json {
             let all: Vec<Value> = entries.iter().map(as_json).collect();

@@ -51,7 +51,7 @@ impl Plot {
     /// # Errors
     /// Nothing has the ID, the kind does not fit, or the file cannot be written.
     pub(super) fn run(&self) -> anyhow::Result<Exit> {
-        let source = Source::find(&self.place.open()?, &self.id)?;
+        let source = Source::find(&self.place.read()?, &self.id)?;
         let picture = plot::picture(&source, self.what)?;
         let size = self.size.unwrap_or_else(|| Size::usual(picture.panels.len()));
         let path = match &self.output {

@@ -35,7 +35,7 @@ pub(super) struct Show {
 
 impl Show {
     pub(super) fn run(&self) -> anyhow::Result<Exit> {
-        let store = self.place.open()?;
+        let store = self.place.read()?;
         let paint = Paint::for_stdout(self.paint.color);
         match store.resolve(&self.id)? {
             Found::Record(id) => {

@@ -29,8 +29,8 @@ impl Status {
             Event::Asked => {
                 eprintln!("netaware: {}", self.0.lock().unwrap_or_else(PoisonError::into_inner));
             }
-            Event::Stopping => {
-                eprintln!("\nnetaware: breaking off; the same command goes on where it was");
+            Event::Stopping(by) => {
+                eprintln!("\nnetaware: {by}: breaking off; the same command goes on where it was");
             }
         }
     }

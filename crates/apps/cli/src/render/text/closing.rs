@@ -39,9 +39,25 @@ fn because(why: &Unreachable) -> String {
     if why.advice.is_empty() { reason.to_owned() } else { format!("{reason}; {}", why.advice) }
 }
 
-/// For stderr when nothing could be measured: what was tried, where, what the system said, what to
-/// try. Versions that failed alike share a line.
-pub(crate) fn unreachable_lines(record: &Record) -> Vec<String> {
+/// For stderr when nothing could be measured, or not to the end: what was tried, where, what the
+/// system said, what to try.
+pub(crate) fn failure_lines(record: &Record) -> Vec<String> {
+    let mut lines = unreachable_lines(record);
+    let is_reached = record.versions.iter().any(|version| version.unreachable.is_none());
+    if is_reached || record.versions.is_empty() {
+        let what = if record.has_figures() {
+            "the measurement failed before its end"
+        } else {
+            "nothing was measured"
+        };
+        let why = record.warnings.first().map(|why| format!(": {why}")).unwrap_or_default();
+        lines.push(format!("{what}{why}").chars().filter(|c| !c.is_control()).collect());
+    }
+    lines
+}
+
+/// Versions that failed alike share a line.
+fn unreachable_lines(record: &Record) -> Vec<String> {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for version in &record.versions {
         let Some(why) = version.unreachable.as_ref().map(because) else { continue };
@@ -58,6 +74,16 @@ pub(crate) fn unreachable_lines(record: &Record) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::render::fixture;
+
+    #[test]
+    fn a_failure_of_versions_that_were_reached_is_said_too() {
+        let mut record = fixture::udp();
+        record.warnings = vec!["IPv4: UDP is blocked".into()];
+        assert_eq!(failure_lines(&record), ["the measurement failed before its end: IPv4: UDP is blocked"]);
+        record.versions.iter_mut().for_each(|version| version.udp.clear());
+        assert_eq!(failure_lines(&record), ["nothing was measured: IPv4: UDP is blocked"]);
+        assert_eq!(failure_lines(&fixture::nothing()).len(), 1);
+    }
 
     #[test]
     fn versions_that_failed_alike_share_a_line() {

@@ -106,7 +106,7 @@ impl<'a> Ends<'a> {
             if result.pedigree.direction == Direction::Reverse {
                 (server, client, heard().map(|(_, server)| server.bytes).sum())
             } else {
-                (client, server, heard().map(|(run, _)| run.client.bytes).sum())
+                (client, server, heard().map(|(run, _)| run.client.bytes - run.unknown).sum())
             };
         Self { sending_time, sent, received, bytes_sent, bytes_lost }
     }

@@ -60,7 +60,11 @@ fn losses(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResul
         "lost",
         |v| {
             let r = of(v)?;
-            Some(format!("{} ({} of {})", share(r.loss.lost, r.sent), count(r.loss.lost), count(r.sent)))
+            let known = r.sent.saturating_sub(r.loss.unknown);
+            if known == 0 && r.sent > 0 {
+                return Some("unknown".to_owned());
+            }
+            Some(format!("{} ({} of {})", share(r.loss.lost, known), count(r.loss.lost), count(known)))
         },
         lossy,
     )?;
@@ -77,6 +81,10 @@ fn losses(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResul
             Some(count(longest))
         })?;
     }
+    sheet.row("fate unknown", |v| {
+        let r = of(v).filter(|r| r.loss.unknown > 0)?;
+        Some(format!("{} of {}", count(r.loss.unknown), count(r.sent)))
+    })?;
     sheet.row("not sent", |v| of(v).filter(|r| r.not_sent > 0).map(|r| count(r.not_sent)))?;
     sheet.row("reordered / duplicate", |v| {
         let r = of(v)?;

@@ -75,15 +75,19 @@ fn prober_gives_up_a_responder_that_stops_moving() {
 
 #[test]
 fn responder_asked_to_stop_ends_running_tests_with_partial_results() {
-    side_by_side(EVERY_KIND, |(command, options)| {
+    let by = ["TERM", "HUP", "INT", "TERM", "HUP"];
+    side_by_side(std::iter::zip(EVERY_KIND, by), |((command, options), by)| {
         let responder = Responder::start(&[]);
         let prober = prober(&responder, command, options);
         clock::sleep(Span::from_secs(2));
-        signal("TERM", responder.id());
-        responder.into_program().finish_within(ENDS_WITHIN).exits_with(0);
-        let finished = prober.finish_within(ENDS_WITHIN);
+        signal(by, responder.id());
+        let ended = responder.into_program().finish_within(ENDS_WITHIN).exits_with(0);
+        assert!(ended.stderr.contains(&format!("SIG{by}: ending")), "{ended:#?}");
+        // Always the same, whichever of the last messages was read first.
+        let finished = prober.finish_within(ENDS_WITHIN).exits_with(2);
         let record = last_record(&finished);
-        assert_ne!(record.outcome, Outcome::Complete, "{finished:#?}");
+        assert_eq!(record.outcome, Outcome::Failed, "{finished:#?}");
+        assert!(finished.stderr.contains("was stopped"), "{finished:#?}");
         // Half of the two seconds at the least: this is a result, not a rest of one.
         let enough = |version: &VersionResult| {
             version.tcp.iter().any(|it| it.goodput.is_some() && it.measured > Span::from_millis(500))
@@ -96,7 +100,7 @@ fn responder_asked_to_stop_ends_running_tests_with_partial_results() {
 
 #[test]
 fn idle_responder_stops_at_once_when_asked() {
-    for name in ["TERM", "INT"] {
+    for name in ["TERM", "INT", "HUP"] {
         let responder = Responder::start(&[]);
         run(&["latency", "127.0.0.1", "--port", &responder.port(), "-t", "200ms"], Span::from_secs(10))
             .exits_with(0);

@@ -1,7 +1,7 @@
 //! How a measurement that was not left alone ends: interrupted, or held against an expectation.
 
 use netaware_record::{Outcome, Record};
-use netaware_testkit::program::{Program, Responder, netaware, run, signal};
+use netaware_testkit::program::{Program, Responder, netaware, netaware_path, run, signal};
 use netaware_units::Span;
 
 use super::{until_it_measures, until_it_prints, until_it_says};
@@ -10,7 +10,7 @@ use super::{until_it_measures, until_it_prints, until_it_says};
 fn interrupted_measurement_prints_what_was_measured_and_says_so() {
     let responder = Responder::start(&[]);
     let port = responder.port();
-    for command in ["tcp", "udp", "latency", "test"] {
+    for (command, by) in [("tcp", "HUP"), ("udp", "TERM"), ("latency", "HUP"), ("test", "INT")] {
         let fixed = [command, "127.0.0.1", "--port", &port, "-t", "12s", "--format", "ndjson"];
         let rate = if matches!(command, "tcp" | "udp") { &["-b", "20Mbit/s"][..] } else { &[] };
         let started = Program::start(netaware(&[&fixed[..], rate].concat()));
@@ -19,13 +19,69 @@ fn interrupted_measurement_prints_what_was_measured_and_says_so() {
             "test" => until_it_prints(&started, ", 1 stream"),
             _ => until_it_measures(&started, command),
         }
-        signal("INT", started.id());
+        signal(by, started.id());
         let finished = started.finish_within(Span::from_secs(3)).exits_with(0);
         let record: Record = serde_json::from_str(finished.stdout.lines().last().unwrap()).unwrap();
         assert_eq!(record.outcome, Outcome::Interrupted, "{finished:#?}");
+        assert!(finished.stderr.contains(&format!("SIG{by}: ending early")), "{finished:#?}");
         let version = &record.versions[0];
         let something = version.latency.is_some() || !version.tcp.is_empty() || !version.udp.is_empty();
         assert!(something, "{record:#?}");
+    }
+}
+
+#[test]
+fn a_measurement_under_nohup_outlives_its_terminal() {
+    let responder = Responder::start(&[]);
+    let port = responder.port();
+    let mut command = std::process::Command::new("nohup");
+    command.arg(netaware_path());
+    command.args(["latency", "127.0.0.1", "--port", &port, "-t", "2s", "--format", "ndjson", "--no-save"]);
+    let started = Program::start(command);
+    until_it_measures(&started, "latency");
+    signal("HUP", started.id());
+    let finished = started.finish_within(Span::from_secs(10)).exits_with(0);
+    let record: Record = serde_json::from_str(finished.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(record.outcome, Outcome::Complete, "{finished:#?}");
+}
+
+#[test]
+fn a_reader_who_goes_away_ends_the_measurement_quietly() {
+    let responder = Responder::start(&[]);
+    let program = netaware_path().display().to_string();
+    let latency = format!("{program} latency 127.0.0.1 --port {} --no-save", responder.port());
+    for script in [
+        // Of results, of results and messages, and of messages alone.
+        format!("{{ {latency} -t 10s --format ndjson; echo $? >&2; }} | head -n 1"),
+        format!("{{ {latency} -t 10s --format ndjson 2>&1; echo $? >&3; }} 3>&2 | head -n 1"),
+        format!("{latency} -t 300ms 2>&1 >/dev/null | true; echo ${{PIPESTATUS[0]}} >&2"),
+    ] {
+        let mut command = std::process::Command::new("bash");
+        command.args(["-c", &script]);
+        let finished = Program::start(command).finish_within(Span::from_secs(8));
+        assert!(!finished.stderr.contains("panicked"), "{script}: {finished:#?}");
+        assert_eq!(finished.stderr.lines().last(), Some("0"), "{script}: {finished:#?}");
+    }
+}
+
+#[test]
+fn what_could_not_be_measured_is_not_complete_in_any_format() {
+    let dead = ["127.0.0.1", "--port", "1", "--connect-timeout", "1s", "--no-save"];
+    for command in ["test", "tcp", "udp", "latency", "matrix", "capacity", "available"] {
+        let finished = run(&[&[command], &dead[..], &["--format", "json"]].concat(), Span::from_secs(10));
+        let record = finished.exits_with(2).record();
+        assert_eq!(record.outcome, Outcome::Failed, "{command}");
+        let why = record.versions[0].unreachable.as_ref().unwrap();
+        assert!(why.reason.contains("connection refused"), "{command}: {why:?}");
+    }
+    for command in ["tcp", "hops", "reach", "owd"] {
+        let unknown = [command, "no-such-host.invalid", "--no-save", "--format", "json"];
+        let record = run(&unknown, Span::from_secs(30)).exits_with(2).record();
+        assert_eq!(record.outcome, Outcome::Failed, "{command}");
+    }
+    for nothing in [["tcp", "-n", "0"], ["udp", "-n", "0"], ["tcp", "-t", "0"], ["latency", "-c", "0"]] {
+        let finished = run(&[&nothing[..], &dead[..]].concat(), Span::from_secs(5)).exits_with(2);
+        assert!(finished.stdout.is_empty() && finished.stderr.contains("invalid value '0'"), "{finished:#?}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use netaware_netns::permitted;
 use netaware_record::Outcome;
-use netaware_testkit::program::{Finished, Program, Responder, netaware, netaware_path};
+use netaware_testkit::program::{Finished, Program, Responder, netaware, netaware_path, run};
 use netaware_units::Span;
 
 #[test]
@@ -40,6 +40,79 @@ fn full_disk_costs_a_warning_not_the_result() {
     command.args(["--mount", "sh", "-c", &script]);
     let finished = Program::start(command).finish_within(Span::from_secs(10));
     is_printed_with_a_warning(finished, place);
+}
+
+#[test]
+fn reading_results_of_a_file_that_is_not_there_makes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let typo = folder.path().join("typo/r.db").display().to_string();
+    let commands: [&[&str]; 9] = [
+        &["list"],
+        &["list", "--format", "json"],
+        &["show", "last"],
+        &["plot", "last"],
+        &["export"],
+        &["compare", "a", "b"],
+        &["delete", "last"],
+        &["delays"],
+        &["probes"],
+    ];
+    for words in commands {
+        let arguments = [&["results"], words, &["--store", &typo]].concat();
+        let finished = run(&arguments, Span::from_secs(5)).exits_with(2);
+        assert!(finished.stderr.starts_with("error: no f"), "{words:?}: {finished:#?}");
+        assert!(finished.stdout.is_empty(), "{words:?}: {finished:#?}");
+    }
+    let resumed = ["latency", "127.0.0.1", "--resume", "last", "--store", &typo];
+    let finished = run(&resumed, Span::from_secs(5)).exits_with(2);
+    assert!(finished.stderr.contains("no file of results at"), "{finished:#?}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    // Nobody has named a file, and there is none so far.
+    let list = netaware(&["results", "list"]);
+    let finished = Program::start(list).finish_within(Span::from_secs(5)).exits_with(0);
+    assert!(finished.stderr.contains("no results saved yet"), "{finished:#?}");
+}
+
+#[test]
+fn another_users_readable_results_are_listed_though_nothing_may_be_written_there() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    if !permitted() {
+        return;
+    }
+    let responder = Responder::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let store = place("r.db").display().to_string();
+    let latency =
+        ["latency", "127.0.0.1", "--port", &responder.port(), "-t", "300ms", "--save", "--store", &store];
+    run(&latency, Span::from_secs(10)).exits_with(0);
+    // Where others may execute it.
+    let program = place("netaware");
+    std::fs::copy(netaware_path(), &program).unwrap();
+    mode(&program, 0o755);
+    mode(&place("r.db"), 0o444);
+    mode(folder.path(), 0o555);
+    let as_nobody = |words: &str| {
+        let become_nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups";
+        let folders = "unset HOME XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME";
+        let program = program.display();
+        let script =
+            format!("cd / && {folders} && exec {become_nobody} {program} results {words} --store {store}");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]);
+        Program::start(command).finish_within(Span::from_secs(5))
+    };
+    for words in ["list", "export"] {
+        let finished = as_nobody(words).exits_with(0);
+        assert!(finished.stdout.contains("latency"), "{finished:#?}");
+    }
+    let finished = as_nobody("delete last").exits_with(2);
+    assert!(finished.stderr.contains("cannot be written"), "{finished:#?}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
 fn is_printed_with_a_warning(finished: Finished, place: &str) {

@@ -8,6 +8,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::explained;
 use crate::fleet::FleetError;
+use crate::reading::{self, Obstacle};
 use crate::schema::PATIENCE;
 
 /// "netf" in ASCII (SQLite header, offset 68).
@@ -116,17 +117,23 @@ fn open_as(path: &Path, steps: &[&str]) -> Result<Connection, FleetError> {
 }
 
 pub(super) fn open_to_read(path: &Path) -> Result<Connection, FleetError> {
-    let sql = |operation| move |source| explained(source, path, operation);
-    if !path.exists() {
-        return Err(FleetError::Missing { path: path.to_path_buf() });
-    }
-    let connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(sql("open"))?;
-    connection.busy_timeout(PATIENCE).map_err(sql("open"))?;
+    let connection = reading::connect(path).map_err(|why| of_obstacle(why, path))?;
+    connection.pragma_update(None, "query_only", true).map_err(|e| explained(e, path, "read"))?;
     if layout(&connection, path, STEPS)? < STEPS.len() {
         return Err(FleetError::Foreign { path: path.to_path_buf() });
     }
     Ok(connection)
+}
+
+fn of_obstacle(why: Obstacle, path: &Path) -> FleetError {
+    let of = path.to_path_buf();
+    match why {
+        Obstacle::Missing => FleetError::Missing { path: of },
+        Obstacle::NoFile | Obstacle::Empty => FleetError::NoStore { path: of },
+        Obstacle::System(source) => FleetError::Access { path: of, source },
+        Obstacle::Log => FleetError::Log { path: of },
+        Obstacle::Sql(source) => explained(source, path, "read"),
+    }
 }
 
 /// The layout of a file that is ours, 0 for one that is still empty; one that more steps have led

@@ -1,0 +1,46 @@
+//! How long the responder's place is needed beyond the time that transfers send.
+//!
+//! A lease that is too short refuses the tail of a measurement; one that is too long only makes the
+//! wait look longer that others are told. So every exchange is counted with its round trips, and a
+//! place that ends too soon all the same is asked for again ([`crate::lane::keep_reserved`]).
+
+use netaware_units::Span;
+
+use crate::lane::Lane;
+
+/// What opening, attaching, starting and ending one transfer take, `connects` connections or knocks
+/// having been made one after the other.
+pub(crate) fn exchanges(round_trip: Span, connects: i64) -> Span {
+    FIXED + round_trip.or_zero() * (ROUND_TRIPS + 2 * connects.max(1))
+}
+
+/// The same with a queue that drains at the end: for a lease that must not run out.
+pub(crate) fn exchanges_at_most(round_trip: Span, connects: i64) -> Span {
+    exchanges(round_trip, connects) + LONGEST_DRAIN
+}
+
+/// What `transfers` of each version that is alive need beside the time that they send.
+pub(crate) fn around(lanes: &[Lane], transfers: i64, connects: i64) -> Span {
+    let alive = lanes.iter().filter(|lane| lane.is_alive());
+    alive.map(|lane| exchanges(lane.round_trip(), connects) * transfers).sum()
+}
+
+/// On a path without delay.
+const FIXED: Span = Span::from_millis(60);
+/// Open, start, end; what is sent begins half a round trip later, and is heard of half of one.
+const ROUND_TRIPS: i64 = 4;
+/// Both ends wait so long for what is still in the path's queues.
+const LONGEST_DRAIN: Span = Span::from_secs(4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_contains_the_round_trips_of_its_exchanges() {
+        assert_eq!(exchanges(Span::ZERO, 1), FIXED);
+        assert_eq!(exchanges(Span::from_millis(300), 1) - FIXED, Span::from_millis(1800));
+        assert_eq!(exchanges(Span::from_millis(300), 64) - FIXED, Span::from_millis(300) * 132);
+        assert!(exchanges_at_most(Span::ZERO, 1) > LONGEST_DRAIN);
+    }
+}

@@ -1,0 +1,449 @@
+//! What a test runs, and for how long: from the round trips and the rates that it found, and from
+//! the time that is left.
+//!
+//! docs/methods/planning.md has the rules with their reasons. Everything here is arithmetic: the
+//! same path and the same request give the same plan. **Biased**: a path whose rate is not known
+//! yet is taken for one of [`USUAL_RATE`], so slow start is given too little time on a faster path;
+//! the transfer then says that it was still speeding up, and the next one gets more.
+
+use netaware_units::{BitRate, SendRate, Span};
+
+/// What a person asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ask {
+    pub(super) rounds: u16,
+    pub(super) streams: u16,
+    pub(super) tcp: bool,
+    pub(super) udp: bool,
+}
+
+/// What is known of the path of one version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PathKnown {
+    /// Without load.
+    pub(super) round_trip: Span,
+    /// What the faster direction was seen to carry.
+    pub(super) rate: Option<SendRate>,
+    /// TCP was still speeding up, so the path can carry more than `rate`.
+    pub(super) is_lower_bound: bool,
+    /// By how much the end of the last TCP transfer came after its plan: mostly a queue that
+    /// drained. Absent before the first.
+    pub(super) drain: Option<Span>,
+}
+
+impl PathKnown {
+    pub(super) fn new(round_trip: Span) -> Self {
+        Self { round_trip, rate: None, is_lower_bound: false, drain: None }
+    }
+
+    fn at_most(self, round_trip: Span) -> Self {
+        Self { round_trip: self.round_trip.min(round_trip), ..self }
+    }
+}
+
+/// How much of a turn in one direction is run. What saves most and costs a reader least goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Extent {
+    /// TCP with several streams alone.
+    SeveralStreams,
+    /// And UDP.
+    WithoutOneStream,
+    /// And TCP with one stream: everything.
+    Whole,
+}
+
+/// One transfer of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    OneStream,
+    SeveralStreams,
+    Udp,
+}
+
+impl Phase {
+    /// Shares of a turn. Several streams disturb each other longest before their sum is steady;
+    /// UDP's gaps and losses settle sooner than TCP's rate.
+    fn share(self) -> i64 {
+        match self {
+            Self::OneStream => 25,
+            Self::SeveralStreams => 55,
+            Self::Udp => 20,
+        }
+    }
+
+    /// The shortest that says something.
+    fn least(self, ask: Ask, known: &PathKnown) -> Span {
+        match self {
+            Self::OneStream => tcp_least(known, 1),
+            Self::SeveralStreams => tcp_least(known, ask.streams),
+            Self::Udp => (known.round_trip * 2).clamp(SHORTEST, LONGEST_LEAST_UDP),
+        }
+    }
+
+    /// What is added to it by opening, attaching, starting and ending.
+    fn overhead(self, known: &PathKnown) -> Span {
+        let exchanges = TRANSFER_OVERHEAD + known.round_trip * TRANSFER_ROUND_TRIPS;
+        match self {
+            Self::OneStream | Self::SeveralStreams => exchanges + known.drain.unwrap_or(known.round_trip),
+            Self::Udp => exchanges + UDP_SETTLE,
+        }
+    }
+}
+
+impl Extent {
+    /// The transfers of a turn in one direction, in order.
+    pub(super) fn phases(self, ask: Ask) -> Vec<Phase> {
+        let all = [
+            (Phase::OneStream, ask.tcp && self == Self::Whole),
+            (Phase::SeveralStreams, ask.tcp),
+            // Without TCP there is nothing else to leave UDP out for.
+            (Phase::Udp, ask.udp && (self > Self::SeveralStreams || !ask.tcp)),
+        ];
+        all.into_iter().filter_map(|(phase, is_run)| is_run.then_some(phase)).collect()
+    }
+
+    /// What is run in both directions of one version in one round, at the least.
+    fn cost(self, ask: Ask, known: &PathKnown) -> Span {
+        self.direction_cost(ask, known) * 2
+    }
+
+    /// The same in one direction.
+    pub(super) fn direction_cost(self, ask: Ask, known: &PathKnown) -> Span {
+        self.phases(ask).iter().map(|phase| phase.least(ask, known) + phase.overhead(known)).sum()
+    }
+
+    /// The next smaller one.
+    pub(super) fn less(self) -> Self {
+        if self == Self::Whole { Self::WithoutOneStream } else { Self::SeveralStreams }
+    }
+
+    /// What a reader misses.
+    pub(super) fn left_out(self, ask: Ask) -> Option<&'static str> {
+        match self {
+            Self::Whole => None,
+            _ if !ask.tcp => None,
+            Self::SeveralStreams if ask.udp => Some("TCP with one stream, UDP"),
+            Self::WithoutOneStream | Self::SeveralStreams => Some("TCP with one stream"),
+        }
+    }
+}
+
+/// What will be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) rounds: u16,
+    pub(super) extent: Extent,
+    /// Blocks of idle latency per version.
+    pub(super) blocks: u16,
+    /// From now on, at the least.
+    pub(super) cost: Span,
+    /// From now on, by plan: what is left over makes transfers longer.
+    pub(super) takes: Span,
+    /// From now on, if everything that was asked for were run.
+    pub(super) whole: Span,
+}
+
+/// Chooses how much fits `left`: fewer rounds before fewer phases. One round over TCP with several
+/// streams is always run, however long it takes. On short paths phases cost so little that one
+/// round of all of them is run whatever the budget.
+pub(super) fn plan(ask: Ask, paths: &[PathKnown], left: Span) -> Plan {
+    let blocks = idle_blocks(paths, left);
+    let idle = idle_time(paths, blocks);
+    let rounds_cost = |rounds: u16, extent: Extent| -> Span {
+        paths.iter().map(|known| extent.cost(ask, known)).sum::<Span>() * i64::from(rounds)
+    };
+    let near: Vec<PathKnown> = paths.iter().map(|known| known.at_most(NEAR)).collect();
+    let near_whole: Span = near.iter().map(|known| Extent::Whole.cost(ask, known)).sum();
+    let allowed = left.max(idle_time(&near, blocks) + near_whole);
+    let asked = ask.rounds.max(1);
+    let by_rounds = (1..=asked).rev().map(|rounds| (rounds, Extent::Whole));
+    let by_phases = [(1, Extent::WithoutOneStream), (1, Extent::SeveralStreams)];
+    let mut choices = by_rounds.chain(by_phases);
+    let fits = choices.find(|(rounds, extent)| idle + rounds_cost(*rounds, *extent) <= allowed);
+    let (rounds, extent) = fits.unwrap_or((1, Extent::SeveralStreams));
+    let cost = idle + rounds_cost(rounds, extent);
+    let fills = ask.tcp || ask.udp;
+    Plan {
+        rounds,
+        extent,
+        blocks,
+        cost,
+        takes: if fills { left.max(cost) } else { cost },
+        whole: idle_time(paths, MOST_BLOCKS) + rounds_cost(asked, Extent::Whole),
+    }
+}
+
+/// The durations of one direction's transfers. `ahead` are the directions that are still to come,
+/// this one first; what `left` exceeds their least cost by is shared out evenly among them.
+pub(super) fn durations(
+    ask: Ask,
+    extent: Extent,
+    known: &PathKnown,
+    ahead: &[PathKnown],
+    left: Span,
+) -> Vec<(Phase, Span)> {
+    let needed: Span = ahead.iter().map(|known| extent.direction_cost(ask, known)).sum();
+    let spare = (left - needed).or_zero() / i64::try_from(ahead.len().max(1)).unwrap_or(1);
+    let phases = extent.phases(ask);
+    let least: Vec<Span> = phases.iter().map(|phase| phase.least(ask, known)).collect();
+    let mut given = least.clone();
+    // A phase whose share is below its least keeps its least; the others share the rest.
+    let mut sharing: Vec<usize> = (0..phases.len()).collect();
+    let mut pot = least.iter().copied().sum::<Span>() + spare;
+    loop {
+        let shares: i64 = sharing.iter().map(|index| phases[*index].share()).sum();
+        let share = |index: usize| pot * phases[index].share() / shares.max(1);
+        let short = sharing.iter().position(|index| share(*index) < least[*index]);
+        let Some(short) = short else {
+            for index in &sharing {
+                given[*index] = share(*index);
+            }
+            break;
+        };
+        pot -= least[sharing.remove(short)];
+    }
+    phases.into_iter().zip(given).collect()
+}
+
+/// Whether what is ahead fits what is left, with a tenth of the promise as tolerance.
+pub(super) fn still_fits(ask: Ask, extent: Extent, ahead: &[PathKnown], left: Span, promised: Span) -> bool {
+    let needed: Span = ahead.iter().map(|known| extent.direction_cost(ask, known)).sum();
+    needed <= left.or_zero() + promised / 10
+}
+
+/// The part of what a TCP transfer took beyond its duration that its exchanges do not explain.
+pub(super) fn drain(known: &PathKnown, over: Span) -> Span {
+    (over - TRANSFER_OVERHEAD - known.round_trip * TRANSFER_ROUND_TRIPS).or_zero()
+}
+
+/// The time that TCP needs to fill a path: from the initial window on the window doubles in each
+/// round trip until it holds the bandwidth-delay product (RFC 5681 §3.1, RFC 6928).
+pub(super) fn slow_start(known: &PathKnown, streams: u16) -> Span {
+    let rate = match known.rate {
+        None => USUAL_RATE,
+        Some(rate) if known.is_lower_bound => rate.bit_rate().percent(BOUND_PERCENT),
+        Some(rate) => rate.bit_rate(),
+    };
+    let product = (f64_of(rate) / 8.0 * known.round_trip.or_zero().secs_f64()).min(LARGEST_WINDOW);
+    let windows = product / (INITIAL_WINDOW * f64::from(streams.max(1)));
+    let doublings = windows.max(1.0).log2().ceil() as i64;
+    known.round_trip.or_zero() * doublings
+}
+
+/// Slow start, the rounds that show its end, and some that count.
+fn tcp_least(known: &PathKnown, streams: u16) -> Span {
+    SHORTEST.max(slow_start(known, streams) + known.round_trip.or_zero() * (FLAT_ROUNDS + COUNTED_ROUNDS))
+}
+
+fn f64_of(rate: BitRate) -> f64 {
+    rate.0 as f64
+}
+
+/// Blocks of idle latency per version: as many as have their round trips within a tenth of what is
+/// left.
+pub(super) fn idle_blocks(paths: &[PathKnown], left: Span) -> u16 {
+    let each: Span = paths.iter().map(|known| known.round_trip.or_zero()).sum();
+    let fit = left.or_zero() / IDLE_PART;
+    let blocks = fit.0 / each.0.max(1);
+    u16::try_from(blocks.clamp(1, i64::from(MOST_BLOCKS))).unwrap_or(MOST_BLOCKS)
+}
+
+fn idle_time(paths: &[PathKnown], blocks: u16) -> Span {
+    paths.iter().map(|known| IDLE_SENDING + known.round_trip.or_zero() * i64::from(blocks)).sum()
+}
+
+/// What everything before the first block takes from the connection on: the reservation, the echo
+/// flow and the search for the MTU, one version after the other.
+pub(super) fn set_up(paths: &[PathKnown]) -> Span {
+    paths.iter().map(|known| SET_UP + known.round_trip.or_zero() * SET_UP_ROUND_TRIPS).sum()
+}
+
+/// The rhythm of idle requests: careful at first, closer with each block that shows no queue of its
+/// own, so that an unknown path is never filled by what is to measure it idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct IdleRhythm {
+    spacing: Span,
+    asked: u64,
+    is_closing_up: bool,
+    /// The closest spacing that the path answered without a queue.
+    carried: Option<Span>,
+}
+
+/// One block of idle requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Block {
+    pub(super) count: u64,
+    pub(super) spacing: Span,
+}
+
+impl IdleRhythm {
+    pub(super) fn new() -> Self {
+        Self { spacing: FIRST_SPACING, asked: 0, is_closing_up: true, carried: None }
+    }
+
+    /// The next block, `ahead` being how many there are with it.
+    pub(super) fn next(&self, ahead: u16, blocks: u16) -> Block {
+        let ahead = u64::from(ahead.max(1));
+        let fair = (IDLE_REQUESTS.saturating_sub(self.asked)).div_ceil(ahead);
+        let time = IDLE_SENDING / i64::from(blocks.max(1));
+        let fit = (time.0 / self.spacing.0.max(1)).max(3).cast_unsigned();
+        // At the closest spacing the count is what was promised; before, the time is.
+        let count = if self.spacing <= IDLE_SPACING { fair } else { fair.min(fit) };
+        Block { count: count.max(1), spacing: self.spacing }
+    }
+
+    /// Takes note of a block's round trips, in nanoseconds in the order sent.
+    pub(super) fn observe(&mut self, block: Block, rtts_ns: &[f64]) {
+        self.asked += block.count;
+        if queued(block, rtts_ns) {
+            self.spacing = (block.spacing * 2).min(LONGEST_IDLE_SPACING);
+            self.is_closing_up = false;
+            return;
+        }
+        if rtts_ns.len() as u64 * 10 < block.count * 9 {
+            return;
+        }
+        self.carried = Some(self.carried.map_or(block.spacing, |carried| carried.min(block.spacing)));
+        if self.is_closing_up {
+            self.spacing = (block.spacing * 2 / 5).max(IDLE_SPACING);
+        }
+    }
+
+    /// The payload rate that idle requests were carried at, both ways.
+    pub(super) fn carried(&self, payload: u32) -> Option<SendRate> {
+        let spacing = self.carried?;
+        let bits = i64::from(payload) * 8 * 1_000_000_000 / spacing.0.max(1);
+        SendRate::new(BitRate(bits.max(0).cast_unsigned()))
+    }
+}
+
+/// Whether round trips grew by a quarter of the time that the block took: more came than left.
+fn queued(block: Block, rtts_ns: &[f64]) -> bool {
+    let third = rtts_ns.len() / 3;
+    let middle = |part: &[f64]| netaware_stats::quantile::median(part);
+    if third == 0 {
+        return false;
+    }
+    let (Some(first), Some(last)) = (middle(&rtts_ns[..third]), middle(&rtts_ns[rtts_ns.len() - third..]))
+    else {
+        return false;
+    };
+    let lasting = block.spacing.nanos() as f64 * block.count as f64;
+    // Between the middles of the thirds lies two thirds of the block.
+    last - first > (lasting / 6.0).max(LEAST_GROWTH.nanos() as f64)
+}
+
+/// What a UDP stream of the test runs at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UdpRate {
+    /// At this payload rate.
+    At(SendRate),
+    /// It is left out, for this reason.
+    LeftOut(&'static str),
+}
+
+/// What is known of a direction when its UDP stream is due.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Carried {
+    /// What a person typed.
+    pub(super) typed: Option<SendRate>,
+    /// TCP was run in this direction.
+    pub(super) had_tcp: bool,
+    /// What TCP carried per second once it had warmed up.
+    pub(super) tcp: Option<SendRate>,
+    /// What TCP carried per second over all of its time.
+    pub(super) tcp_mean: Option<SendRate>,
+    /// What idle requests were carried at.
+    pub(super) echoes: Option<SendRate>,
+}
+
+/// The payload rate of a UDP stream: 80 % of what TCP was seen to carry in this direction, or a
+/// careful one that was seen to be carried. Never more than was seen, unless a person typed it: a
+/// stream that does not listen to losses harms everybody on a path that it overfills.
+pub(super) fn udp_rate(carried: &Carried, datagram: Datagram) -> UdpRate {
+    if let Some(typed) = carried.typed {
+        return UdpRate::At(typed);
+    }
+    match (carried.had_tcp, carried.tcp.or(carried.tcp_mean), carried.echoes) {
+        (_, Some(seen), _) => UdpRate::At(datagram.share_of(seen)),
+        (true, None, _) => UdpRate::LeftOut(
+            "TCP carried nothing in this direction, so no rate is known that would not overfill the path; \
+             -b gives one",
+        ),
+        (false, None, Some(seen)) => UdpRate::At(seen.min(CAREFUL_RATE)),
+        (false, None, None) => UdpRate::LeftOut(
+            "nothing was seen to be carried in this direction, so no rate is known that would not overfill the \
+             path; -b gives one",
+        ),
+    }
+}
+
+/// How long the datagrams of a stream are, and what IP and UDP add.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Datagram {
+    pub(super) payload: u32,
+    pub(super) headers: u32,
+}
+
+impl Datagram {
+    /// 80 % of what TCP carried, both counted as a link counts them: short datagrams have more
+    /// headers than TCP's segments.
+    fn share_of(self, tcp: SendRate) -> SendRate {
+        let share = tcp.percent(UDP_PERCENT);
+        let (payload, whole) = (u128::from(self.payload), u128::from(self.payload + self.headers));
+        let on_link = u128::from(share.bit_rate().0) * SEGMENT_ON_LINK / SEGMENT;
+        let payload_rate = u64::try_from(on_link * payload / whole.max(1)).unwrap_or(u64::MAX);
+        share.min(SendRate::at_least(payload_rate))
+    }
+}
+
+/// The UDP stream runs at this share of what TCP carried.
+pub(super) const UDP_PERCENT: u64 = 80;
+/// Without a TCP figure to go by, UDP runs at the rate of iperf3's default at most.
+const CAREFUL_RATE: SendRate = SendRate::at_least(1_000_000);
+/// Payload of a full TCP segment with timestamps in 1500 bytes of IP.
+const SEGMENT: u128 = 1448;
+const SEGMENT_ON_LINK: u128 = 1500;
+/// Shorter transfers say nothing, whatever the budget.
+const SHORTEST: Span = Span::from_millis(200);
+/// Of a stream that waits for no answers, on a long path.
+const LONGEST_LEAST_UDP: Span = Span::from_secs(1);
+/// What opening, attaching and ending one transfer costs on a short path.
+const TRANSFER_OVERHEAD: Span = Span::from_millis(60);
+/// And the round trips of it: open, connect, attach, start, end.
+const TRANSFER_ROUND_TRIPS: i64 = 5;
+/// A receiver of UDP goes on listening after the end.
+const UDP_SETTLE: Span = Span::from_millis(300);
+/// What reserving, attaching and the search for the MTU cost on a short path, and their round
+/// trips.
+const SET_UP: Span = Span::from_millis(250);
+const SET_UP_ROUND_TRIPS: i64 = 8;
+/// Up to here a round trip is short: each phase costs little more than its shortest duration.
+const NEAR: Span = Span::from_millis(50);
+/// What an unknown path is taken for.
+const USUAL_RATE: BitRate = BitRate(100_000_000);
+/// A rate that TCP had reached while it was still speeding up: two more doublings are expected.
+const BOUND_PERCENT: u64 = 400;
+/// Bytes in flight at first: ten segments (RFC 6928).
+const INITIAL_WINDOW: f64 = 10.0 * SEGMENT as f64;
+/// Socket buffers of usual hosts hold no more, so slow start ends there at the latest.
+const LARGEST_WINDOW: f64 = 6e6;
+/// Rounds without growth that show the end of slow start, as the warm-up rule wants them.
+const FLAT_ROUNDS: i64 = 3;
+const COUNTED_ROUNDS: i64 = 2;
+/// Idle latency is taken in so many blocks per version, with so many requests in all.
+const MOST_BLOCKS: u16 = 8;
+const IDLE_REQUESTS: u64 = 200;
+/// What sending them takes, all blocks of a version together.
+const IDLE_SENDING: Span = Span::from_millis(1200);
+/// The closest spacing, and the first: 15 kbit/s.
+const IDLE_SPACING: Span = Span::from_millis(5);
+const FIRST_SPACING: Span = Span::from_millis(50);
+const LONGEST_IDLE_SPACING: Span = Span::from_millis(400);
+/// Growth below this is jitter.
+const LEAST_GROWTH: Span = Span::from_millis(20);
+/// Of what is left, the round trips of idle blocks may take one in so many.
+const IDLE_PART: i64 = 10;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+use super::*;
+
+const ASK: Ask = Ask { rounds: 2, streams: 4, tcp: true, udp: true };
+const RTTS_MS: [i64; 6] = [0, 20, 150, 300, 600, 1200];
+const RATES: [u64; 7] = [20_000, 64_000, 384_000, 3_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+
+fn millis(ms: i64) -> Span {
+    Span::from_millis(ms)
+}
+
+fn known(rtt_ms: i64, rate: Option<u64>) -> PathKnown {
+    PathKnown { rate: rate.map(SendRate::at_least), ..PathKnown::new(millis(rtt_ms)) }
+}
+
+/// All paths of the table, their rate unknown and known.
+fn paths() -> impl Iterator<Item = PathKnown> {
+    let rates = [None].into_iter().chain(RATES.map(Some));
+    rates.flat_map(|rate| RTTS_MS.map(|rtt| known(rtt, rate)))
+}
+
+/// Runs a plan on a path that behaves as the plan believes, and returns how long it took.
+fn run_through(ask: Ask, plan: &Plan, known: &PathKnown, lanes: usize, left: Span) -> Span {
+    let legs = usize::from(plan.rounds) * lanes * 2;
+    let mut spent = idle_time(&vec![*known; lanes], plan.blocks);
+    for leg in 0..legs {
+        let ahead = vec![*known; legs - leg];
+        let given = durations(ask, plan.extent, known, &ahead, left.max(plan.takes) - spent);
+        spent += given.iter().map(|(phase, duration)| *duration + phase.overhead(known)).sum::<Span>();
+    }
+    spent
+}
+
+#[test]
+fn a_plan_takes_what_it_says_on_every_path() {
+    for known in paths() {
+        for lanes in [1, 2] {
+            for seconds in [5, 15, 60, 300] {
+                let left = Span::from_secs(seconds);
+                let plan = plan(ASK, &vec![known; lanes], left);
+                let took = run_through(ASK, &plan, &known, lanes, left);
+                let what = format!("{known:?}, {lanes} lanes, {left}: {plan:?} took {took}");
+                assert!((took - plan.takes).abs() < millis(1), "{what}");
+                assert!(plan.takes >= left && plan.takes >= plan.cost, "{what}");
+                assert!(plan.takes == left || plan.takes == plan.cost, "{what}");
+                assert!((1..=ASK.rounds).contains(&plan.rounds) && (1..=8).contains(&plan.blocks), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_said_to_be_enough_is_enough() {
+    for known in paths() {
+        let paths = [known, known];
+        let enough = plan(ASK, &paths, Span::from_secs(15)).whole;
+        let whole = plan(ASK, &paths, enough);
+        assert_eq!((whole.rounds, whole.extent), (2, Extent::Whole), "{known:?}: {enough}");
+        assert_eq!(whole.takes, enough, "{known:?}");
+    }
+}
+
+#[test]
+fn tcp_has_the_time_that_slow_start_needs_on_every_path() {
+    for known in paths() {
+        for (seconds, streams) in [(15, 1), (15, 4), (60, 4)] {
+            let ask = Ask { streams, ..ASK };
+            let left = Span::from_secs(seconds);
+            let plan = plan(ask, &[known], left);
+            let ahead = vec![known; usize::from(plan.rounds) * 2];
+            for (phase, duration) in durations(ask, plan.extent, &known, &ahead, plan.takes) {
+                let streams = match phase {
+                    Phase::OneStream => 1,
+                    Phase::SeveralStreams => streams,
+                    Phase::Udp => continue,
+                };
+                let needed = slow_start(&known, streams) + known.round_trip * 5;
+                assert!(duration >= needed.max(SHORTEST), "{known:?} {phase:?} {duration} < {needed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn slow_start_doubles_from_ten_segments_to_the_product() {
+    // 10 Mbit/s and 300 ms are 375 kB, 26 times ten segments: five doublings.
+    assert_eq!(slow_start(&known(300, Some(10_000_000)), 1), millis(1500));
+    // Four streams begin with four times as much.
+    assert_eq!(slow_start(&known(300, Some(10_000_000)), 4), millis(900));
+    assert_eq!(slow_start(&known(20, Some(20_000)), 1), Span::ZERO, "the first window fills it");
+    let bound = PathKnown { is_lower_bound: true, ..known(300, Some(10_000_000)) };
+    assert_eq!(slow_start(&bound, 1), millis(2100), "a path that may be faster has two doublings more");
+    assert_eq!(slow_start(&known(1200, Some(1_000_000_000)), 1), millis(10_800), "buffers end it");
+}
+
+#[test]
+fn a_short_path_has_everything_in_fifteen_seconds() {
+    for rtt in [0, 5, 15] {
+        let plan = plan(ASK, &[known(rtt, None); 2], Span::from_secs(15) - set_up(&[known(rtt, None); 2]));
+        assert_eq!((plan.rounds, plan.extent, plan.blocks), (2, Extent::Whole, 8), "{rtt} ms: {plan:?}");
+    }
+}
+
+#[test]
+fn a_long_path_has_fewer_rounds_and_then_fewer_phases() {
+    let chosen = |rtt, lanes, seconds| {
+        let plan = plan(ASK, &vec![known(rtt, None); lanes], Span::from_secs(seconds));
+        (plan.rounds, plan.extent)
+    };
+    assert_eq!(chosen(60, 2, 15), (1, Extent::Whole));
+    assert_eq!(chosen(300, 1, 15), (1, Extent::SeveralStreams));
+    assert_eq!(chosen(300, 1, 20), (1, Extent::WithoutOneStream));
+    assert_eq!(chosen(300, 1, 32), (1, Extent::Whole));
+    assert_eq!(chosen(1200, 2, 15), (1, Extent::SeveralStreams), "never less than that");
+    assert_eq!(chosen(300, 2, 300), (2, Extent::Whole));
+}
+
+#[test]
+fn a_tiny_budget_on_a_short_path_still_has_every_phase_once() {
+    for rtt in [0, 20] {
+        let plan = plan(ASK, &[known(rtt, None); 2], Span::from_secs(1));
+        assert_eq!((plan.rounds, plan.extent), (1, Extent::Whole));
+        assert!(plan.takes < Span::from_secs(12), "{rtt} ms: {plan:?}");
+    }
+}
+
+#[test]
+fn spare_time_is_shared_as_turns_are() {
+    let near = known(0, None);
+    let given = durations(ASK, Extent::Whole, &near, &[near], Span::from_secs(11));
+    let of = |phase| given.iter().find(|it| it.0 == phase).unwrap().1.secs_f64();
+    let sum: f64 = [Phase::OneStream, Phase::SeveralStreams, Phase::Udp].map(of).iter().sum();
+    for (phase, share) in [(Phase::OneStream, 0.25), (Phase::SeveralStreams, 0.55), (Phase::Udp, 0.2)] {
+        assert!((of(phase) / sum - share).abs() < 1e-6, "{phase:?}: {given:?}");
+    }
+}
+
+#[test]
+fn without_tcp_udp_stays_and_without_both_nothing_is_shared() {
+    let udp_alone = Ask { tcp: false, ..ASK };
+    let far = known(1200, None);
+    let plan_of = plan(udp_alone, &[far, far], Span::from_secs(15));
+    assert_eq!(plan_of.extent.phases(udp_alone), [Phase::Udp]);
+    assert_eq!(plan_of.extent.left_out(udp_alone), None);
+    let neither = Ask { udp: false, ..udp_alone };
+    let plan_of = plan(neither, &[far, far], Span::from_secs(15));
+    assert!(plan_of.takes < Span::from_secs(12), "{plan_of:?}");
+    assert!(durations(neither, Extent::Whole, &far, &[far], Span::from_secs(9)).is_empty());
+}
+
+#[test]
+fn a_queue_that_was_seen_to_drain_is_planned_for() {
+    let path = known(300, Some(10_000_000));
+    let deep = PathKnown { drain: Some(drain(&path, millis(60 + 1500 + 1200))), ..path };
+    assert_eq!(deep.drain, Some(millis(1200)));
+    let cost = |known: &PathKnown| Extent::SeveralStreams.direction_cost(ASK, known);
+    assert_eq!(cost(&deep) - cost(&path), millis(900), "before, it was taken for a round trip");
+    assert!(!still_fits(ASK, Extent::SeveralStreams, &[deep], cost(&path) - millis(200), millis(1000)));
+    assert!(still_fits(ASK, Extent::SeveralStreams, &[path], cost(&path) - millis(90), millis(1000)));
+}
+
+const LARGE: Datagram = Datagram { payload: 1472, headers: 28 };
+
+fn rate(bits: u64) -> Option<SendRate> {
+    SendRate::new(BitRate(bits))
+}
+
+#[test]
+fn tcp_that_reached_nothing_does_not_let_udp_run_without_a_limit() {
+    let nothing = Carried { had_tcp: true, tcp: rate(0), tcp_mean: rate(0), ..Carried::default() };
+    for echoes in [None, rate(100_000)] {
+        let decided = udp_rate(&Carried { echoes, ..nothing }, LARGE);
+        assert!(matches!(decided, UdpRate::LeftOut(_)), "{decided:?}");
+    }
+}
+
+#[test]
+fn udp_runs_at_eighty_percent_of_what_tcp_carried_and_never_above_what_was_seen() {
+    for seen in RATES {
+        let tcp = Carried { had_tcp: true, tcp: rate(seen), tcp_mean: rate(seen / 2), ..Carried::default() };
+        assert_eq!(udp_rate(&tcp, LARGE), UdpRate::At(SendRate::at_least(seen / 100 * 80)));
+        let only_mean = Carried { tcp: None, ..tcp };
+        assert_eq!(udp_rate(&only_mean, LARGE), UdpRate::At(SendRate::at_least(seen / 2 / 100 * 80)));
+        let echoes = Carried { echoes: rate(seen), ..Carried::default() };
+        assert_eq!(udp_rate(&echoes, LARGE), UdpRate::At(SendRate::at_least(seen.min(1_000_000))));
+        for payload in [24, 64, 300, 1472] {
+            let UdpRate::At(rate) = udp_rate(&tcp, Datagram { payload, headers: 48 }) else { panic!() };
+            let on_link = rate.bit_rate().0 as f64 * f64::from(payload + 48) / f64::from(payload);
+            assert!(on_link <= 1.25 * seen as f64, "{payload} B: {on_link} of {seen}");
+        }
+    }
+}
+
+#[test]
+fn a_typed_rate_is_taken_as_it_is() {
+    let typed =
+        Carried { typed: rate(50_000_000), had_tcp: true, tcp: rate(1_000_000), ..Carried::default() };
+    assert_eq!(udp_rate(&typed, LARGE), UdpRate::At(SendRate::at_least(50_000_000)));
+}
+
+/// A path that serves a request each `service` and is idle otherwise.
+fn answers(block: Block, rtt: Span, service: Span) -> Vec<f64> {
+    let mut free = 0.0_f64;
+    (0..block.count)
+        .map(|n| {
+            let at = block.spacing.nanos() as f64 * n as f64;
+            free = free.max(at) + service.nanos() as f64;
+            free - at + rtt.nanos() as f64
+        })
+        .collect()
+}
+
+#[test]
+fn idle_requests_close_up_to_two_hundred_on_a_path_that_carries_them() {
+    for blocks in [1, 2, 3, 8] {
+        let mut rhythm = IdleRhythm::new();
+        let mut time = Span::ZERO;
+        for ahead in (1..=blocks).rev() {
+            let block = rhythm.next(ahead, blocks);
+            time += block.spacing * block.count.cast_signed();
+            rhythm.observe(block, &answers(block, millis(20), Span::from_micros(100)));
+        }
+        assert!(time <= IDLE_SENDING + millis(200), "{blocks} blocks: {time}");
+        assert!(rhythm.asked == 200 || blocks < 4, "{blocks} blocks: {}", rhythm.asked);
+        assert!(rhythm.asked >= 20, "{blocks} blocks: {}", rhythm.asked);
+    }
+}
+
+#[test]
+fn idle_requests_do_not_fill_a_slow_path() {
+    // 92 bytes take 37 ms at 20 kbit/s, 11.5 ms at 64 kbit/s.
+    for (service, least) in [(millis(37), millis(40)), (Span::from_micros(11_500), Span::from_micros(11_500))]
+    {
+        let mut rhythm = IdleRhythm::new();
+        let mut queued = 0;
+        let mut last = rhythm.next(8, 8);
+        for ahead in (1..=8).rev() {
+            last = rhythm.next(ahead, 8);
+            let rtts = answers(last, millis(200), service);
+            queued += usize::from(rtts[rtts.len() - 1] > rtts[0] * 1.1 + millis(40).nanos() as f64);
+            rhythm.observe(last, &rtts);
+        }
+        assert!(queued <= 1, "{service}: {queued} blocks stood in their own queue");
+        assert!(last.spacing >= least, "{service}: {last:?}");
+        let carried = rhythm.carried(64).unwrap();
+        assert!(carried <= SendRate::at_least(64 * 8 * 1000 / 12), "{service}: {carried}");
+    }
+}
+
+#[test]
+fn jitter_is_not_taken_for_a_queue() {
+    let block = Block { count: 34, spacing: IDLE_SPACING };
+    let jittered: Vec<f64> = (0..34).map(|n| millis(20 + (n * 7919) % 60).nanos() as f64).collect();
+    assert!(!queued(block, &jittered));
+    assert!(!queued(block, &[]) && !queued(block, &[1.0, 2.0]));
+}

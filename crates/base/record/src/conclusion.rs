@@ -1,0 +1,100 @@
+//! What a measurement came to: the one rule behind its outcome, its exit code, and what is said of
+//! it in every format.
+//!
+//! A version that is marked as unreachable counts only if no other version was measured: that one
+//! of two IP versions is missing is a result, and the record says why. Of the versions that count,
+//! the worst end of a phase is the end of the whole. Where nothing was measured at all, nothing is
+//! complete.
+
+use crate::{MatrixResult, Outcome, Record, VersionResult};
+
+/// What a measurement came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conclusion {
+    /// Measured, and every expectation held. It may have been shortened on request.
+    Measured,
+    /// Measured, and an expectation did not hold or could not be judged.
+    Missed,
+    /// Nothing was measured, or the other end or the path failed before the end.
+    Failed,
+}
+
+impl Record {
+    /// What it came to, for an exit code.
+    pub fn conclusion(&self) -> Conclusion {
+        if self.outcome == Outcome::Failed || !self.is_measured() {
+            Conclusion::Failed
+        } else if self.expectations.iter().all(|expectation| expectation.held) {
+            Conclusion::Measured
+        } else {
+            Conclusion::Missed
+        }
+    }
+
+    /// Makes the outcome no better than what was measured allows: the worst end of a phase that
+    /// counts, and `failed` where nothing was measured and no one asked to stop.
+    pub fn settle(&mut self) {
+        let counted = self.versions.iter().filter(|version| version.unreachable.is_none());
+        let phases = counted.flat_map(VersionResult::phase_outcomes).max().unwrap_or_default();
+        let least = if self.is_measured() || self.outcome == Outcome::Interrupted {
+            Outcome::Complete
+        } else {
+            Outcome::Failed
+        };
+        self.outcome = self.outcome.max(phases).max(least);
+    }
+
+    /// At least one IP version was measured, and not lost on the way; of a host, something that
+    /// limits rates.
+    pub fn is_measured(&self) -> bool {
+        match &self.ability {
+            Some(ability) => !ability.honest.is_empty(),
+            None => self.versions.iter().any(|v| v.unreachable.is_none() && v.is_measured()),
+        }
+    }
+
+    /// There is something to show and to keep, be it of a version that was lost on the way.
+    pub fn has_figures(&self) -> bool {
+        self.ability.is_some() || self.versions.iter().any(VersionResult::has_figures)
+    }
+}
+
+impl VersionResult {
+    /// Some phase has a result, be it an empty one.
+    pub fn has_figures(&self) -> bool {
+        let has_delay = self.latency.is_some() || self.latency_tcp.is_some();
+        let has_bulk = !self.tcp.is_empty() || !self.udp.is_empty() || !self.matrix.is_empty();
+        let has_rate = self.path_rates.iter().any(|rate| rate.rate.is_some());
+        has_delay || has_bulk || has_rate || self.hops.is_some() || self.has_answers()
+    }
+
+    fn has_answers(&self) -> bool {
+        !self.reach_probes.is_empty() || self.owd.is_some()
+    }
+
+    /// Something left this host or came to it, so that there is something to say of the path.
+    fn is_measured(&self) -> bool {
+        let delays = [&self.latency, &self.latency_tcp];
+        delays.into_iter().flatten().any(|latency| latency.sent > 0)
+            || self.tcp.iter().any(|tcp| tcp.bytes.is_some_and(|bytes| bytes.0 > 0))
+            || self.udp.iter().any(|udp| udp.sent > 0 || udp.received > 0)
+            || self.matrix.iter().any(MatrixResult::has_ended_run)
+            || self.path_rates.iter().any(|rate| rate.rate.is_some())
+            || self.owd.as_ref().is_some_and(|owd| owd.sent > 0)
+            || self.hops.is_some()
+            || !self.reach_probes.is_empty()
+    }
+
+    /// How its bulk phases ended. Runs of a matrix are left out: those that are not complete are in
+    /// none of its figures.
+    fn phase_outcomes(&self) -> impl Iterator<Item = Outcome> {
+        let tcp = self.tcp.iter().map(|tcp| tcp.outcome);
+        tcp.chain(self.udp.iter().map(|udp| udp.outcome))
+    }
+}
+
+impl MatrixResult {
+    fn has_ended_run(&self) -> bool {
+        self.cells.iter().flat_map(|cell| &cell.runs).any(|run| run.outcome != Outcome::Failed)
+    }
+}
