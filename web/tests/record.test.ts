@@ -11,10 +11,22 @@ test("a record has the receiver's rates, never what was handed over", () => {
   const [down, up] = v4!.tcp!;
   expect([down!.goodput, up!.goodput]).toEqual([80e6, 20e6]);
   expect([down!.pedigree.direction, up!.pedigree.direction]).toEqual(["reverse", "forward"]);
-  expect([up!.bytes, up!.sender.bytes]).toEqual([7.5e6, 9e6]);
+  expect([up!.bytes, up!.sender!.bytes]).toEqual([7.5e6, 9e6]);
   expect(v4!.latency!.rtt!.p50).toBe(11e6);
   expect(v4!.latency!.ipdv!.count).toBe(3);
   expect(down!.latency_under_load!.rise).toBe(24e6);
+});
+
+test("what nobody measured of a transfer is absent and not zero, and such a record is read", () => {
+  const made = record();
+  const [down, up] = made.versions[0]!.tcp!;
+  for (const field of ["retransmits", "rtt", "min_rtt", "cwnd"]) expect(field in up!).toBe(false);
+  expect(up!.sender!.cpu).toBeUndefined();
+  delete down!.bytes;
+  delete down!.warm_up;
+  delete down!.sender;
+  const read = readRecord(JSON.parse(JSON.stringify(made)));
+  expect(read?.versions[0]!.tcp![0]!.goodput).toBe(80e6);
 });
 
 test("a version that did not answer is in the record with its reason", () => {

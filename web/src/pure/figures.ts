@@ -74,7 +74,7 @@ function streamsOf(result: VersionResult): StreamFigures[] {
 
 /** Of several numbers of streams the one with most: it is what the path carries. */
 function best(result: VersionResult, direction: "forward" | "reverse"): TcpResult | undefined {
-  const own = (result.tcp ?? []).filter((tcp) => tcp.pedigree.direction === direction && tcp.bytes > 0);
+  const own = (result.tcp ?? []).filter((tcp) => tcp.pedigree.direction === direction && (tcp.bytes ?? 0) > 0);
   return own.sort((a, b) => b.streams - a.streams)[0];
 }
 

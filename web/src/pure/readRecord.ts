@@ -51,8 +51,14 @@ const loaded = fields({ latency }, { rise: number, round_trips_per_minute: numbe
 const limit = fields({ by: text(40), side: text(40), evidence: text() }, {});
 const end = fields({ outcome, elapsed: number, bytes: number }, {});
 const tcp = fields(
-  { pedigree, outcome, streams: number, bytes: number, measured: number, warm_up: fields({ omitted: number, rule: text(60) }, {}), health },
+  { pedigree, outcome, streams: number, measured: number, health },
   {
+    // What nobody measured is absent.
+    bytes: number,
+    warm_up: fields({ omitted: number, rule: text(60) }, {}),
+    planned: number,
+    ended_early: text(),
+    cwnd: number,
     congestion: text(20),
     goodput: number,
     goodput_interval: interval,

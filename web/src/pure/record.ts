@@ -86,17 +86,18 @@ export interface TcpResult {
   goodput_interval?: Interval;
   rounds: number[];
   counted: "delivered" | "acknowledged";
-  bytes: number;
+  /** Absent, like the figures below, if nobody measured it. */
+  bytes?: number;
   measured: number;
-  warm_up: { omitted: number; rule: string };
-  retransmits: number;
-  rtt: number;
-  min_rtt: number;
-  cwnd: number;
+  warm_up?: { omitted: number; rule: string };
+  retransmits?: number;
+  rtt?: number;
+  min_rtt?: number;
+  cwnd?: number;
   receiver_ticks: Tick[];
   sender_ticks?: SenderTick[];
-  sender: TcpEnd;
-  receiver: TcpEnd;
+  sender?: TcpEnd;
+  receiver?: TcpEnd;
   latency_under_load?: LoadedLatency;
   limit: { by: string; side: string; evidence: string };
   health: Health;
@@ -106,7 +107,7 @@ export interface TcpEnd {
   outcome: Outcome;
   elapsed: number;
   bytes: number;
-  cpu: Record<string, number | null>;
+  cpu?: Record<string, number | null>;
   streams: Record<string, unknown>[];
 }
 
@@ -324,7 +325,14 @@ function tcpOf(run: TransferRun, version: Version, instrument: Instrument, idle:
   const end = run.direction === "down" && !run.arrived ? "reset" : "orderly";
   const found = goodput(run.arrived ?? run.ticks, idle?.rtt?.p50 ?? 0, median(rtts) ?? 0, end);
   const [page, server] = [pageEnd(run), serverEnd(run)];
-  const known = (field: string) => sum(run.streamEnds.map((end) => (typeof end[field] === "number" ? end[field] : 0)));
+  // Only the server's TCP tells, and it tells of what it sends.
+  const told = (field: string) => run.streamEnds.map((end) => end[field]).filter((value) => typeof value === "number");
+  const known = (field: string) => (run.direction === "down" && told(field).length > 0 ? sum(told(field)) : undefined);
+  const meanOf = (field: string) => {
+    const all = known(field);
+    return all ? Math.round(all / streams) : undefined;
+  };
+  const [retransmits, rtt, minRtt, cwnd] = [known("retransmits"), meanOf("rtt"), meanOf("min_rtt"), known("cwnd")];
   const streams = Math.max(1, run.streamEnds.length);
   const congestion = run.streamEnds.map((end) => end.congestion).find((name) => typeof name === "string");
   return {
@@ -346,10 +354,10 @@ function tcpOf(run: TransferRun, version: Version, instrument: Instrument, idle:
     bytes: run.bytes,
     measured: found.measured,
     warm_up: { omitted: found.omitted, rule: found.warmUp.rule },
-    retransmits: run.direction === "down" ? known("retransmits") : 0,
-    rtt: run.direction === "down" ? Math.round(known("rtt") / streams) : 0,
-    min_rtt: run.direction === "down" ? Math.round(known("min_rtt") / streams) : 0,
-    cwnd: run.direction === "down" ? known("cwnd") : 0,
+    ...(retransmits === undefined ? {} : { retransmits }),
+    ...(rtt === undefined ? {} : { rtt }),
+    ...(minRtt === undefined ? {} : { min_rtt: minRtt }),
+    ...(cwnd ? { cwnd } : {}),
     receiver_ticks: run.ticks,
     ...(run.senderTicks && run.senderTicks.length > 0 ? { sender_ticks: run.senderTicks } : {}),
     sender: run.direction === "down" ? server : page,
@@ -376,7 +384,7 @@ function loadedOf(run: EchoRun, version: Version, instrument: Instrument, idle: 
 function pageEnd(run: TransferRun): TcpEnd {
   const bytes = run.direction === "down" ? run.bytes : (run.handedOver ?? 0);
   const elapsed = run.direction === "down" ? run.elapsed : (run.confirmed ?? 0);
-  return { outcome: run.outcome, elapsed, bytes, cpu: noCpu(), streams: [] };
+  return { outcome: run.outcome, elapsed, bytes, streams: [] };
 }
 
 function serverEnd(run: TransferRun): TcpEnd {
@@ -387,10 +395,10 @@ function serverEnd(run: TransferRun): TcpEnd {
 }
 
 /** A page is not told what it costs. */
-function noCpu(): TcpEnd["cpu"] {
+function noCpu(): Record<string, number | null> {
   return {
-    process_user: 0,
-    process_system: 0,
+    process_user: null,
+    process_system: null,
     busiest_thread: 0,
     busiest_core: null,
     host: null,

@@ -194,6 +194,11 @@ function LatencyPedigree({ latency, name }: { latency: LatencyResult; name: stri
   );
 }
 
+/** A row of what somebody measured; none of what nobody did. */
+function present<T>(value: T | undefined, row: (value: T) => [string, string]): [string, string][] {
+  return value === undefined ? [] : [row(value)];
+}
+
 function TcpPedigree({ tcp, name }: { tcp: TcpResult; name: string }) {
   const { pedigree } = tcp;
   const beside = tcp.latency_under_load?.latency.health;
@@ -202,8 +207,8 @@ function TcpPedigree({ tcp, name }: { tcp: TcpResult; name: string }) {
       title={`${name}, ${pedigree.version}`}
       rows={[
         [S.pedigree.method, pedigree.method],
-        [S.pedigree.counted, S.pedigree.bytes(showSize(tcp.bytes), tcp.streams, showSpan(tcp.measured))],
-        [S.pedigree.warmUp, S.pedigree.omitted(showSpan(tcp.warm_up.omitted), tcp.warm_up.rule)],
+        ...present(tcp.bytes, (bytes) => [S.pedigree.counted, S.pedigree.bytes(showSize(bytes), tcp.streams, showSpan(tcp.measured))]),
+        ...present(tcp.warm_up, (it) => [S.pedigree.warmUp, S.pedigree.omitted(showSpan(it.omitted), it.rule)]),
         [S.pedigree.clock, S.pedigree.clocks[pedigree.clock]],
         [S.pedigree.uncertainty, pedigree.uncertainty],
         ...(tcp.limit ? [[S.pedigree.limit, `${tcp.limit.by}: ${tcp.limit.evidence}`] as [string, string]] : []),
