@@ -73,8 +73,7 @@ fn meaning(suffix: &str) -> Meaning {
     match (power, rest) {
         (_, "B") => Meaning::Unit(1000_u64.pow(power)),
         (0, "") => Meaning::Unit(1),
-        (_, "") => Meaning::Rounded(1 << (10 * power)),
-        (1.., "iB" | "i") => Meaning::Rounded(1 << (10 * power)),
+        (_, "") | (1.., "iB" | "i") => Meaning::Rounded(1 << (10 * power)),
         (_, "b" | "bit" | "bits") => Meaning::Other(in_bits),
         (1.., "ib" | "ibit") => Meaning::Other(small_b),
         _ => Meaning::Unknown,
