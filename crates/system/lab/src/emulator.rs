@@ -298,8 +298,8 @@ fn deliver(
     }
 }
 
-/// Makes a packet what its sender and the hops so far made of it, for a router that quotes it; false
-/// if that cannot be done.
+/// Makes a packet what its sender and the hops so far made of it, for a router that quotes it.
+/// Returns false if that cannot be done.
 fn prepare(
     slab: &mut Slab,
     nat: Option<&mut Nat>,

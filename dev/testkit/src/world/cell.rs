@@ -31,7 +31,11 @@ pub struct Cell {
 /// If the lab does not come up, or a program panicked.
 pub fn run(path: &WorldPath, ask: Ask, core: Option<EmulatorCore>) -> Cell {
     let scenario = Scenario::parse(path.text).unwrap_or_else(|error| panic!("{}: {error}", path.name));
-    let truth = Truth::of(&scenario);
+    let mut truth = Truth::of(&scenario);
+    if path.event() == Event::Captive {
+        // Something answers there, and it is not who is asked for.
+        truth.versions.iter_mut().for_each(|version| version.is_reachable = false);
+    }
     let usual = options();
     let core = core.unwrap_or(usual.core);
     let lab = start(&scenario, &LabOptions { scenario_name: path.name.to_owned(), core, ..usual });

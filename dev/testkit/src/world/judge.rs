@@ -3,8 +3,8 @@
 //!
 //! Five things are asked (docs/world.md): no harm, in time, true or marked, agreement with itself,
 //! and the other end free again. The record is read as JSON, as any reader of it would. Where a
-//! figure may be right the judge lets it pass: it leans towards the program, and what it calls wrong
-//! is wrong.
+//! figure may be right the judge lets it pass: it leans towards the program, so that what it calls
+//! wrong is wrong.
 
 use netaware_lab::{Entered, EnteredCount};
 use netaware_record::IpVersion;
@@ -311,7 +311,7 @@ impl Bench<'_> {
         let goodput = number(tcp, "goodput");
         let bytes = number(tcp, "bytes").unwrap_or(0.0);
         self.wrong(goodput == Some(0.0) && bytes > 0.0, || format!("{what}: 0 bit/s, and {bytes} B came"));
-        // What lay in a queue may come faster than it was sent, and the clocks of slices are coarse.
+        // What lay in a queue may come faster than it was sent; the clocks of slices are coarse.
         let most = truth.rate[direction].0 as f64 * 1.02
             + (truth.credit[direction] as f64 * 8.0 + 30_000.0) / measured.max(0.2);
         if let Some(goodput) = goodput {

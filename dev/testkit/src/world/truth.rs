@@ -8,7 +8,7 @@ use netaware_netmodel::scenario::{
     BucketKind, Distribution, FilterAction, Jitter, Link, Loss, NatKind, Pattern, Protocol,
 };
 use netaware_record::IpVersion;
-use netaware_units::{BitRate, Span};
+use netaware_units::{BitRate, ByteCount, Span};
 
 use crate::lab::PORT;
 
@@ -39,7 +39,7 @@ pub struct VersionTruth {
     pub passes_udp: bool,
     /// Whether echoes and the errors of routers pass.
     pub passes_icmp: bool,
-    /// Least and most round trip of a lone small packet; the most includes jitter, and not queues.
+    /// Least and most round trip of a lone short packet; the most includes jitter, and not queues.
     pub rtt: [Span; 2],
     /// The same of each way.
     pub one_way: [[Span; 2]; 2],
@@ -60,8 +60,8 @@ pub struct VersionTruth {
 }
 
 const SIDES: [Side; 2] = [Side::A, Side::B];
-/// A small packet.
-const SMALL: u32 = 100;
+/// The shortest packet that a command sends, and the longest of those that are to be short.
+const SHORT: [u32; 2] = [28, 200];
 /// Commands of the table are over by then.
 const HALF_MINUTE: Span = Span::from_secs(30);
 
@@ -152,12 +152,12 @@ fn one_way(scenario: &Scenario, side: Side, version: IpVersion) -> [Span; 2] {
     for (_, link) in scenario.links(side) {
         let wire = link.wire(version);
         let delays = wire.delay.iter().map(|change| change.value);
-        let bytes = netaware_units::ByteCount(u64::from(SMALL + link.overhead));
+        let bytes = SHORT.map(|length| ByteCount(u64::from(length + link.overhead)));
         let slowest = wire.rate.iter().map(|change| change.value).min().unwrap_or_default();
         let fastest = wire.rate.iter().map(|change| change.value).max().unwrap_or_default();
         let access = link.aggregation.map_or([Span::ZERO; 2], |it| [it.access, it.access + it.contention]);
-        sum[0] += delays.clone().min().unwrap_or_default() + fastest.time_for(bytes) + access[0];
-        sum[1] += delays.max().unwrap_or_default() + slowest.time_for(bytes) + access[1];
+        sum[0] += delays.clone().min().unwrap_or_default() + fastest.time_for(bytes[0]) + access[0];
+        sum[1] += delays.max().unwrap_or_default() + slowest.time_for(bytes[1]) + access[1];
         sum[1] += wire.jitter.map_or(Span::ZERO, most_jitter);
         sum[1] += wire.reordering.map_or(Span::ZERO, |it| it.by);
     }

@@ -22,9 +22,9 @@ fn another_continent_at_100_mbit_is_filled_and_not_exceeded() {
 }
 
 #[test]
-fn a_modem_is_not_flooded() {
+fn a_modem_is_filled_and_not_flooded() {
     if permitted() {
-        holds("modem-64k", Ask::Udp);
+        holds("modem-64k", Ask::TcpReverse);
     }
 }
 

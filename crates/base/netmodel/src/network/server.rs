@@ -106,7 +106,7 @@ impl Server {
         self.waiting.len() + self.fair.as_ref().map_or(0, FairQueue::len)
     }
 
-    /// Whether the flow of a packet that comes to a fair queue finds room in its share; `None` where
+    /// Whether a packet that comes to a fair queue finds room in the share of its flow; `None` if
     /// the queue is not fair.
     pub(super) fn admits_fairly(&self, at: u64, flow: u64, bytes: u64) -> Option<bool> {
         let fair = self.fair.as_ref()?;

@@ -64,8 +64,8 @@ impl Scenario {
         self.links(from).iter().map(|(_, link)| link.wire(version).mtu).min().unwrap_or(0)
     }
 
-    /// What of the scenario only the lab can show, in words; `None` if the simulator shows all of it:
-    /// it has no addresses and no headers, and does not say what protocol its packets are.
+    /// Names the first thing that only the lab can show; `None` if the simulator shows all of it.
+    /// The simulator has no addresses and no headers, and its packets have no protocol.
     pub fn lab_only(&self) -> Option<&'static str> {
         let mut links = self.hops.iter().flat_map(|hop| [&hop.forward, &hop.reverse]);
         if self.nat.is_some() {
