@@ -62,8 +62,8 @@ pub struct ReachResult {
     /// Who answered, if it was not the host itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
-    /// Share without an answer, in time or late, 0..=1; absent where nothing ever answered or the host rations its
-    /// answers.
+    /// Share without an answer, in time or late, 0..=1; absent where nothing ever answered or the host
+    /// rations its answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
     /// Which way it was lost, where that can be told.

@@ -80,7 +80,8 @@ pub(crate) struct Simulate {
     /// Send the next request when the response has come
     #[arg(long)]
     ping_pong: bool,
-    /// After how long without a response a request is lost [default: 1s]
+    /// After how long without a response a request is lost [default: four of the longest round
+    /// trips so far, 1s at least]
     #[arg(short = 'W', long, value_name = "TIME", value_parser = quantity::some_seconds)]
     timeout: Option<Span>,
     /// TCP port that reach connects to: open, closed, filtered, or none to leave TCP out [default:
