@@ -245,18 +245,19 @@ pub(crate) fn reserve_all(lanes: &mut [Lane], expected: Span, stop: &StopFlag, w
 
 /// Makes sure that the responder's place is ours for another `needed`. Where the lease is too short
 /// for that, the place is given back and asked for again, for `rest`: others who wait have their
-/// turn first, and nothing that is still to come is refused.
+/// turn first, and nothing that is still to come is refused. Returns whether that was so: tests
+/// that need the place have ended then.
 pub(crate) fn keep_reserved(
     lanes: &mut [Lane],
     needed: Span,
     rest: Span,
     stop: &StopFlag,
     watch: &mut Watch<'_>,
-) {
+) -> bool {
     let ends = lanes.iter().filter_map(|lane| lane.session.as_ref()?.reserved_until);
-    let Some(ends_at) = ends.min() else { return };
+    let Some(ends_at) = ends.min() else { return false };
     if stop.is_raised() || ends_at >= clock::now() + needed {
-        return;
+        return false;
     }
     let alive: Vec<bool> = lanes.iter().map(Lane::is_alive).collect();
     release_all(lanes);
@@ -265,6 +266,7 @@ pub(crate) fn keep_reserved(
         // Who is stopped while waiting has measured all the same.
         lane.result.unreachable = None;
     }
+    true
 }
 
 /// Gives the responder's place to whoever waits for it.

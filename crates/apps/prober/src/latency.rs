@@ -50,8 +50,11 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     watch.expect(watch.done() + promise(request, &lanes, &probes, &needs, blocks));
     for block in 0..blocks {
         for turn in lane::turns(lanes.len(), block) {
-            if is_reserved && lanes[turn].is_alive() && !stop.is_raised() {
-                lane::keep_reserved(&mut lanes, needs.block, lease, stop, &mut watch);
+            if is_reserved
+                && lanes[turn].is_alive()
+                && lane::keep_reserved(&mut lanes, needs.block, lease, stop, &mut watch)
+            {
+                probes.iter_mut().flatten().for_each(Probe::note_end);
             }
             let (lane, found) = (&mut lanes[turn], &mut findings[turn]);
             for probe in lane::turns(probes[turn].len(), block) {
@@ -121,6 +124,13 @@ impl Probe {
                     None
                 }
             },
+        }
+    }
+
+    /// The responder has ended a connection whose messages need its place.
+    fn note_end(&mut self) {
+        if let Self::Tcp(echo) = self {
+            echo.until = clock::now();
         }
     }
 

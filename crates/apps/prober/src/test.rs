@@ -1,7 +1,7 @@
 //! The main job: every phase over both IP versions, in turns.
 //!
 //! ```text
-//! connect (both at once) · reserve · path MTU · plan · idle latency in short blocks, IPv4 6 6 4 4 6 6 4
+//! connect (both at once) · reserve · path MTU · plan · idle latency in blocks, IPv4 6 6 4 4 6 6 4
 //! then rounds of turns, IPv4 6 | 6 4 | …; a turn is, for down and then up:
 //!     TCP with one stream · TCP with several · UDP at 80 % of that          (echoes run beside TCP all the time)
 //! and if asked for, before the rounds: capacity and available bandwidth from trains, both ways
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_record::{Direction, IpVersion, Record};
-use netaware_units::{SendRate, Span};
+use netaware_units::{BitRate, SendRate, Span};
 
 use crate::echo::{EchoOrder, EchoSizes};
 use crate::estimation::{self, AvailableMethod, CapacityMethod, Estimation, EstimationRequest};
@@ -27,7 +27,7 @@ use crate::path;
 use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings, Seen};
 use crate::request::{Directions, TestRequest};
-use crate::transfer::{self, TcpOrder, UdpOrder};
+use crate::transfer::{self, TcpOrder, UdpOrder, UdpRound};
 use planning::{Ask, Block, Carried, Datagram, Extent, IdleRhythm, PathKnown, Phase, Plan, UdpRate};
 
 /// Payload of a request and of its response.
@@ -387,7 +387,8 @@ impl Course {
         };
         watch.phase(what, Some(lane.version));
         let rate = if carried.typed.is_some() { rate } else { paceable(lane, rate, largest) };
-        let order = UdpOrder::paced(direction, duration, largest, rate, TICK);
+        let mut order = UdpOrder::paced(direction, duration, largest, rate, TICK);
+        order.plan.settle = Some(planning::udp_settle(lane.round_trip()));
         found.udp.extend(transfer::udp(lane, &request.target, &[order], stop, watch));
     }
 
@@ -403,9 +404,18 @@ impl Course {
             had_tcp: request.tcp,
             tcp: seen.iter().rev().find_map(|seen| seen.rate),
             tcp_mean: seen.iter().rev().find_map(|seen| seen.mean),
+            lossy_udp: found.udp.iter().rev().find_map(|round| received_of_lossy(round, leg.direction)),
             echoes: self.rhythms[leg.lane].carried(IDLE_PAYLOAD),
         }
     }
+}
+
+/// What was received per second of a stream in this direction that lost a tenth or more.
+fn received_of_lossy(round: &UdpRound, direction: Direction) -> Option<SendRate> {
+    let (sender, receiver) = (round.ended.udp_sender.as_ref()?, round.ended.udp_receiver.as_ref()?);
+    let is_lossy = receiver.received.saturating_mul(10) < sender.sent.saturating_mul(9);
+    let received = BitRate::mean(receiver.bytes, receiver.elapsed);
+    (is_lossy && round.order.plan.direction == direction).then(|| SendRate::new(received))?
 }
 
 /// After which an answer on an idle path counts as lost. Each block in which one is lost waits that
@@ -478,8 +488,6 @@ fn options_of(request: &TestRequest) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use netaware_units::BitRate;
-
     use super::*;
 
     #[test]

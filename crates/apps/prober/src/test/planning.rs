@@ -85,7 +85,7 @@ impl Phase {
         let exchanges = TRANSFER_OVERHEAD + known.round_trip * TRANSFER_ROUND_TRIPS;
         match self {
             Self::OneStream | Self::SeveralStreams => exchanges + known.drain.unwrap_or(known.round_trip),
-            Self::Udp => exchanges + UDP_SETTLE,
+            Self::Udp => exchanges + udp_settle(known.round_trip),
         }
     }
 }
@@ -213,6 +213,12 @@ pub(super) fn are_near(paths: &[PathKnown]) -> bool {
 /// What is ahead takes at the least.
 pub(super) fn needed(ask: Ask, extent: Extent, ahead: &[PathKnown]) -> Span {
     ahead.iter().map(|known| extent.direction_cost(ask, known)).sum()
+}
+
+/// How long the receiver of a UDP stream goes on listening after the end: what travels by another
+/// way is hardly later than ten round trips.
+pub(super) fn udp_settle(round_trip: Span) -> Span {
+    (round_trip * 10 + SHORTEST_SETTLE).min(LONGEST_SETTLE)
 }
 
 /// The part of what a TCP transfer took beyond its duration that its exchanges do not explain.
@@ -357,6 +363,8 @@ pub(super) struct Carried {
     pub(super) tcp: Option<SendRate>,
     /// What TCP carried per second over all of its time.
     pub(super) tcp_mean: Option<SendRate>,
+    /// What was received per second of an earlier UDP stream that lost a tenth or more.
+    pub(super) lossy_udp: Option<SendRate>,
     /// What idle requests were carried at.
     pub(super) echoes: Option<SendRate>,
 }
@@ -369,7 +377,10 @@ pub(super) fn udp_rate(carried: &Carried, datagram: Datagram) -> UdpRate {
         return UdpRate::At(typed);
     }
     match (carried.had_tcp, carried.tcp.or(carried.tcp_mean), carried.echoes) {
-        (_, Some(seen), _) => UdpRate::At(datagram.share_of(seen)),
+        (_, Some(seen), _) => {
+            let share = datagram.share_of(seen);
+            UdpRate::At(carried.lossy_udp.map_or(share, |received| share.min(received)))
+        }
         (true, None, _) => UdpRate::LeftOut(
             "TCP carried nothing in this direction, so no rate is known that would not overfill the path; \
              -b gives one",
@@ -416,8 +427,9 @@ const LONGEST_LEAST_UDP: Span = Span::from_secs(1);
 const TRANSFER_OVERHEAD: Span = Span::from_millis(60);
 /// And the round trips of it: open, connect, attach, start, end.
 const TRANSFER_ROUND_TRIPS: i64 = 5;
-/// A receiver of UDP goes on listening after the end.
-const UDP_SETTLE: Span = Span::from_millis(300);
+/// A receiver of UDP goes on listening after the end, between these.
+const SHORTEST_SETTLE: Span = Span::from_millis(50);
+const LONGEST_SETTLE: Span = Span::from_millis(300);
 /// What reserving, attaching and the search for the MTU cost on a short path, and their round
 /// trips.
 const SET_UP: Span = Span::from_millis(250);

@@ -191,6 +191,15 @@ fn udp_runs_at_eighty_percent_of_what_tcp_carried_and_never_above_what_was_seen(
 }
 
 #[test]
+fn a_stream_that_overfilled_the_path_is_not_sent_again() {
+    // A token bucket's credit let TCP look faster than the path is for long.
+    let burst = Carried { had_tcp: true, tcp: rate(300_000_000), ..Carried::default() };
+    let again = Carried { lossy_udp: rate(10_000_000), ..burst };
+    assert_eq!(udp_rate(&burst, LARGE), UdpRate::At(SendRate::at_least(240_000_000)));
+    assert_eq!(udp_rate(&again, LARGE), UdpRate::At(SendRate::at_least(10_000_000)));
+}
+
+#[test]
 fn a_typed_rate_is_taken_as_it_is() {
     let typed =
         Carried { typed: rate(50_000_000), had_tcp: true, tcp: rate(1_000_000), ..Carried::default() };
