@@ -320,6 +320,16 @@ mod tests {
         no_figure(&mut empty);
         let mut interrupted_before = with(|record| record.outcome = Interrupted);
         no_figure(&mut interrupted_before);
+        // A phase of so many versions, of two.
+        let failed_over = |versions: usize| {
+            let mut record = with(|_| ());
+            record.versions.truncate(1);
+            let mut other = record.versions[0].clone();
+            other.version = netaware_record::IpVersion::V6;
+            record.versions.push(other);
+            record.versions.iter_mut().take(versions).for_each(|v| v.udp[0].outcome = Failed);
+            record
+        };
         let rows = [
             ("measured", with(|_| ()), Complete, 0),
             ("one version missing", nothing(fixture::half()), Complete, 0),
@@ -340,10 +350,11 @@ mod tests {
                 Failed,
                 2,
             ),
-            ("a phase failed", with(|record| record.versions[0].udp[0].outcome = Failed), Failed, 2),
+            ("a phase failed", failed_over(usize::MAX), Failed, 2),
+            ("a phase failed over one of two versions", failed_over(1), Complete, 0),
             (
                 "a phase was interrupted",
-                with(|record| record.versions[0].udp[0].outcome = Interrupted),
+                with(|record| record.versions.iter_mut().for_each(|v| v.udp[0].outcome = Interrupted)),
                 Interrupted,
                 0,
             ),

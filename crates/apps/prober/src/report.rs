@@ -265,6 +265,13 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
             warnings
                 .push(format!("{name}: packets over the path MTU vanish without an answer; TCP may stall"));
         }
+        let mut phases =
+            result.tcp.iter().map(|tcp| tcp.outcome).chain(result.udp.iter().map(|udp| udp.outcome));
+        if result.unreachable.is_none() && phases.any(|outcome| outcome == Outcome::Failed) {
+            warnings.push(format!(
+                "{name}: a transfer failed before its end; its figures stand for the time that was measured"
+            ));
+        }
         for tcp in &result.tcp {
             if tcp.ended_early.is_some() {
                 warnings.push(format!(

@@ -1,10 +1,10 @@
 //! What a measurement came to: the one rule behind its outcome, its exit code, and what is said of
 //! it in every format.
 //!
-//! A version that is marked as unreachable counts only if no other version was measured: that one
-//! of two IP versions is missing is a result, and the record says why. Of the versions that count,
-//! the worst end of a phase is the end of the whole. Where nothing was measured at all, nothing is
-//! complete.
+//! A version that is marked as unreachable, or of which a phase failed, counts only if no other
+//! version was measured whole: that one of two IP versions is missing or broken is a result, and the
+//! record says why. Of the versions that count, the worst end of a phase is the end of the whole.
+//! Where nothing was measured at all, nothing is complete.
 
 use crate::{MatrixResult, Outcome, Record, VersionResult};
 
@@ -34,8 +34,14 @@ impl Record {
     /// Makes the outcome no better than what was measured allows: the worst end of a phase that
     /// counts, and `failed` where nothing was measured and no one asked to stop.
     pub fn settle(&mut self) {
-        let counted = self.versions.iter().filter(|version| version.unreachable.is_none());
-        let phases = counted.flat_map(VersionResult::phase_outcomes).max().unwrap_or_default();
+        let reached = self.versions.iter().filter(|v| v.unreachable.is_none() && v.is_measured());
+        let worst = reached.map(|version| version.phase_outcomes().max().unwrap_or_default());
+        // The best of the versions: one that failed does not count beside one that did not.
+        let phases = if worst.clone().any(|outcome| outcome != Outcome::Failed) {
+            worst.filter(|outcome| *outcome != Outcome::Failed).max().unwrap_or_default()
+        } else {
+            worst.max().unwrap_or_default()
+        };
         let least = if self.is_measured() || self.outcome == Outcome::Interrupted {
             Outcome::Complete
         } else {
