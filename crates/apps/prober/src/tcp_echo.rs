@@ -1,9 +1,10 @@
 //! Request-responses over one TCP connection.
 //!
 //! TCP repairs loss by itself, so there is none to see: a lost segment shows as a round trip longer
-//! by a retransmission time-out. A connection that stays silent for a patience that follows the path
-//! ([`netaware_stats::patience`]) while an answer is owed has lost a request to us, and in a closed loop that ends the run. What is still owed is
-//! read off before the next one, so that no answer is taken for another's.
+//! by a retransmission time-out. A connection that stays silent for a patience that follows the
+//! path ([`netaware_stats::patience`]) while an answer is owed has lost a request to us, and in a
+//! closed loop that ends the run. What is still owed is read off before the next one, so that no
+//! answer is taken for another's.
 //!
 //! One request at a time needs one thread, which is quickest. With more of them outstanding, or due
 //! at times of their own, writing and reading are apart: a request leaves when it is due, however

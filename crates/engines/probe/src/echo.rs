@@ -9,14 +9,14 @@
 //! counted as late and leaves the loss alone, so that a finished figure never changes. So loss
 //! leans high, and the longest round trips are cut off, when patience is shorter than the path's
 //! worst delay; [`EchoTrain::following`] has patience follow the round trips, late ones too
-//! ([`netaware_stats::patience`]). In closed loop ([`Pacing::PingPong`], [`Pacing::Pipeline`]) a slow answer delays
-//! the next request, which hides congestion and stalls ("coordinated omission"); an open loop does
-//! not. The two ways cannot be told apart for a loss. An answer below 24 bytes repeats only the
-//! last digits of its number: one that is late by as many requests as these can count is taken for
-//! another's. **Published**: RFC 2681 (round-trip delay), RFC 6673 (round-trip loss), RFC 4737 §3
-//! (reordering), RFC 5357 (TWAMP, which this resembles). Where we differ: spacing is even unless
-//! [`Pacing::Poisson`] (RFC 3432) is asked for, so something periodic on the path may hide or
-//! dominate.
+//! ([`netaware_stats::patience`]). In closed loop ([`Pacing::PingPong`], [`Pacing::Pipeline`]) a
+//! slow answer delays the next request, which hides congestion and stalls ("coordinated omission");
+//! an open loop does not. The two ways cannot be told apart for a loss. An answer below 24 bytes
+//! repeats only the last digits of its number: one that is late by as many requests as these can
+//! count is taken for another's. **Published**: RFC 2681 (round-trip delay), RFC 6673 (round-trip
+//! loss), RFC 4737 §3 (reordering), RFC 5357 (TWAMP, which this resembles). Where we differ:
+//! spacing is even unless [`Pacing::Poisson`] (RFC 3432) is asked for, so something periodic on the
+//! path may hide or dominate.
 //!
 //! Memory is bounded: requests without a verdict, at most [`EchoPlan::MOST_OUTSTANDING`] by plan,
 //! and the last few thousand that have one, so that copies and late answers are recognised.

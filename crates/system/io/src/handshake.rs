@@ -3,11 +3,11 @@
 //! Of an accepted connection the kernel knows the time from SYN to SYN-ACK in microseconds: it is
 //! the first sample of its smoothed round trip (`tcpi_rtt`, RFC 6298 §2.2), and no data have
 //! changed it when the connection has just come about. A SYN that was repeated, as after a second
-//! on a slow path, has such a sample only by TCP's timestamps, which say which of them was answered;
-//! without them nobody can tell (Karn), and the time is that from the first. And a refused connection leaves nothing
-//! behind: with `CAP_NET_RAW` an [`AnswerEar`] hears the RST and has the kernel's stamp of it;
-//! without, the program's own reading has to do, which also holds the way into and out of the
-//! kernel, and the wait for a core.
+//! on a slow path, has such a sample only by TCP's timestamps, which say which of them was
+//! answered; without them nobody can tell (Karn), and the time is that from the first. And a
+//! refused connection leaves nothing behind: with `CAP_NET_RAW` an [`AnswerEar`] hears the RST and
+//! has the kernel's stamp of it; without, the program's own reading has to do, which also holds the
+//! way into and out of the kernel, and the wait for a core.
 
 #[cfg(not(target_os = "linux"))]
 mod deaf;
