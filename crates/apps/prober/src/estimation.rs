@@ -8,7 +8,7 @@ use netaware_io::stop::StopFlag;
 use netaware_io::volley::Calibration;
 use netaware_path::available::{self, Chirp, Curve, Maximum, Search, Slops, Spruce};
 use netaware_path::capacity::{self, Bulk, Pathrate, PathrateRules};
-use netaware_path::{Estimator, Instrument, Lasting, Metric, Use};
+use netaware_path::{Careful, Estimator, Instrument, Lasting, Metric, Needs, Use};
 use netaware_record::{CpuUse, Direction, Interval, IpVersion, PathMetric, Record};
 use netaware_units::{BitRate, Mono, Span};
 
@@ -147,25 +147,47 @@ impl EstimationRequest {
         self.estimation == Estimation::Available(AvailableMethod::Chirp)
     }
 
+    /// The method behind first trains, so that it sends no more than the path was seen to carry.
+    fn estimator(&self, instrument: &Instrument) -> Careful {
+        let request = self.clone();
+        Careful::new(instrument, self.needs(), move |instrument| request.lasting_method(instrument))
+    }
+
+    fn needs(&self) -> Needs {
+        match self.estimation {
+            Estimation::Capacity(CapacityMethod::Automatic) => capacity::Automatic::NEEDS,
+            Estimation::Capacity(CapacityMethod::Bulk) => Bulk::NEEDS,
+            Estimation::Capacity(CapacityMethod::Pathrate) => Pathrate::NEEDS,
+            Estimation::Available(AvailableMethod::Automatic) => available::Automatic::NEEDS,
+            Estimation::Available(AvailableMethod::Curve) => Curve::NEEDS,
+            Estimation::Available(AvailableMethod::Slops) => Slops::NEEDS,
+            Estimation::Available(AvailableMethod::Chirp) => Chirp::NEEDS,
+            Estimation::Available(AvailableMethod::Spruce(_)) => Spruce::NEEDS,
+            Estimation::Available(AvailableMethod::MaximumB | AvailableMethod::MaximumC) => Maximum::NEEDS,
+        }
+    }
+
     /// The method, and whether its figure lasts. Who fills the path sees that by itself.
-    fn estimator(&self, instrument: &Instrument) -> Box<dyn Estimator> {
+    fn lasting_method(&self, instrument: &Instrument) -> Box<dyn Estimator> {
         let (metric, longest) = match self.estimation {
             Estimation::Capacity(CapacityMethod::Automatic) => {
-                (Metric::Capacity, capacity::Automatic::LONGEST)
+                (Metric::Capacity, capacity::Automatic::longest(instrument))
             }
-            Estimation::Capacity(CapacityMethod::Bulk) => (Metric::Capacity, Bulk::LONGEST),
-            Estimation::Capacity(CapacityMethod::Pathrate) => (Metric::Capacity, self.time),
+            Estimation::Capacity(CapacityMethod::Bulk) => (Metric::Capacity, Bulk::longest(instrument)),
+            Estimation::Capacity(CapacityMethod::Pathrate) => (Metric::Capacity, instrument.time_limit),
             Estimation::Available(AvailableMethod::Automatic) => {
-                (Metric::Available, available::Automatic::LONGEST)
+                (Metric::Available, available::Automatic::longest(instrument))
             }
-            Estimation::Available(AvailableMethod::Curve) => (Metric::Available, Curve::LONGEST),
-            Estimation::Available(AvailableMethod::Slops) => (Metric::Available, Slops::LONGEST),
+            Estimation::Available(AvailableMethod::Curve) => (Metric::Available, Curve::longest(instrument)),
+            Estimation::Available(AvailableMethod::Slops) => (Metric::Available, Slops::longest(instrument)),
             Estimation::Available(AvailableMethod::Chirp) if self.follow.is_some() => {
                 let method = self.method_alone(instrument);
                 return Box::new(Lasting::watching(instrument, Metric::Available, TESTED_EVERY, method));
             }
-            Estimation::Available(AvailableMethod::Chirp) => (Metric::Available, Chirp::LONGEST),
-            Estimation::Available(AvailableMethod::Spruce(_)) => (Metric::Available, Spruce::LONGEST),
+            Estimation::Available(AvailableMethod::Chirp) => (Metric::Available, Chirp::longest(instrument)),
+            Estimation::Available(AvailableMethod::Spruce(_)) => {
+                (Metric::Available, Spruce::longest(instrument))
+            }
             Estimation::Available(AvailableMethod::MaximumB | AvailableMethod::MaximumC) => {
                 return self.method_alone(instrument);
             }
@@ -299,7 +321,7 @@ pub(crate) fn path_rates(
                 let is_it = |(of, way, metric, _): &&(usize, Direction, PathMetric, _)| {
                     (*of, *way, *metric) == (index, direction, wanted)
                 };
-                answers.iter().find(is_it).map(|(.., answer)| answer.as_ref())
+                answers.iter().find(is_it).map(|(.., answer)| answer.as_ref().ok())
             };
             if let (Some(capacity), Some(available)) = (of(PathMetric::Capacity), of(PathMetric::Available)) {
                 lane.result.path_use.push(path_rates::path_use(direction, Use::of(capacity, available)));
@@ -357,7 +379,24 @@ fn instrument(
             .largest_burst(direction, session.responder.stamps.and_then(|stamps| stamps.room)),
         max_load: request.max_load,
         time_limit,
+        carried: None,
     }
+}
+
+/// What is left for a method of the time that was asked for, where the round trip is so long that
+/// opening and ending take a good part of it: all together is to last as long as was said.
+fn without_opening(lane: &mut Lane, time: Span) -> Span {
+    let Some(session) = lane.session() else { return time };
+    let rtt = session.reach.connects.iter().min().copied().unwrap_or_default();
+    let opening = rtt * OPENING_TRIPS;
+    if opening * 20 <= time {
+        return time;
+    }
+    let left = (time - opening).max(time / 2);
+    lane.warn(&format!(
+        "at a round trip of {rtt} opening and ending take {opening} of {time}: each method had {left}"
+    ));
+    left
 }
 
 /// As the system knows it of the control connection.
@@ -477,6 +516,8 @@ const ENDLESS: Span = Span::from_secs(24 * 3600);
 const SLACK: Span = Span::from_secs(10);
 /// Of a test that the responder's owner bounds: what beginning and the last answers take.
 const ENDING: Span = Span::from_secs(1);
+/// Round trips that opening trains, the session before, and ending them take.
+const OPENING_TRIPS: i64 = 9;
 /// Processors are looked at for so long, at both ends: over less a share of a core says nothing.
 const SHORTEST_LOOK: Span = Span::from_millis(120);
 const LEAST_MTU: u32 = 576;

@@ -9,7 +9,7 @@ use netaware_io::clock;
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::volley::VolleySocket;
-use netaware_path::{Arrival, Estimator, Gaps, Step, Train, TrainReport, Volley, VolleyReport};
+use netaware_path::{Arrival, Estimator, Gaps, Patience, Step, Train, TrainReport, Volley, VolleyReport};
 use netaware_record::{CpuUse, Direction};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{
@@ -30,7 +30,7 @@ pub(crate) struct Trains<'a> {
     /// IP and UDP headers, bytes.
     headers: u32,
     /// For packets that do not come.
-    patience: Span,
+    patience: Patience,
     next_volley: u32,
     next_seq: u64,
     /// Packets sent and received so far.
@@ -128,8 +128,6 @@ impl OwnTime {
 
 /// Bytes of a UDP header.
 const UDP_HEADER: u32 = 8;
-/// What a packet may be late beyond the round trip before it counts as lost.
-const LATENESS: Span = Span::from_millis(200);
 /// A train may drown in a queue that others fill; the next volley comes later.
 const SILENT_VOLLEYS: u32 = 2;
 /// Between telling the responder of a volley and sending it.
@@ -153,14 +151,13 @@ impl<'a> Trains<'a> {
         let socket = VolleySocket::new(flow.socket, flow.number).map_err(|e| Cause::System(e.to_string()))?;
         session.start_test(test)?;
         let rtt = session.reach.shortest_round_trip().unwrap_or_default();
-        let patience = (rtt * 2 + LATENESS).min(MAX_VOLLEY_PATIENCE);
         Ok(Self {
             session,
             socket,
             test,
             direction,
             headers,
-            patience,
+            patience: Patience::new(rtt),
             next_volley: 0,
             next_seq: 0,
             sent: 0,
@@ -266,6 +263,7 @@ impl<'a> Trains<'a> {
         }
         self.departures.observe(volley, &report);
         self.silence.observe(&report);
+        self.patience.observe(&report);
         for train in &report.trains {
             self.sent += train.sent.iter().flatten().count() as u64;
             self.received += train.arrivals.len() as u64;
@@ -275,7 +273,9 @@ impl<'a> Trains<'a> {
 
     /// What the responder tells of a volley.
     fn times(&mut self, number: u32, spec: &VolleySpec) -> Result<Vec<(u64, u64)>, Cause> {
-        let mut until = clock::now() + spec.planned() + spec.patience + ANSWER_PATIENCE;
+        // The last packets may have to wait in a queue for as long as anybody waits for them, and
+        // the answer behind others in one of the other direction.
+        let mut until = clock::now() + spec.planned() + spec.patience * 2 + ANSWER_PATIENCE;
         let mut found = Vec::new();
         while let Some(message) = self.session.next(until)? {
             if test_of(&message) != Some(self.test) {
@@ -316,7 +316,7 @@ impl<'a> Trains<'a> {
             number: self.next_volley,
             first: self.next_seq,
             trains: volley.trains.iter().map(train).collect(),
-            patience: self.patience,
+            patience: self.patience.now().min(MAX_VOLLEY_PATIENCE),
         }
     }
 

@@ -58,7 +58,10 @@ pub use limit::{Limit, LimitedBy, Side};
 pub use matrix::{MatrixCell, MatrixEnd, MatrixProtocol, MatrixResult, MatrixRun};
 pub use owd::{OwdClock, OwdReflector, OwdResult, OwdWay};
 pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
-pub use path_rate::{PathMetric, PathRate, PathUse, PathVerdict, RateBound, RateMode, RatePoint, TightLink};
+pub use path_rate::{
+    MissingRate, NoRate, PathMetric, PathRate, PathUse, PathVerdict, RateBound, RateMode, RatePoint,
+    TightLink,
+};
 pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
 pub use reach::{QueuedWay, ReachCapacity, ReachLoss, ReachProtocol, ReachQueue, ReachQueues, ReachResult};
 pub use rfc6349::{Bottleneck, ETHERNET_OVERHEAD, Rfc6349};

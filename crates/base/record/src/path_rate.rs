@@ -45,6 +45,51 @@ pub enum RateBound {
     AtMost,
 }
 
+/// Why there is no rate, as a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum NoRate {
+    /// None of the packets left the sending host.
+    NotSent,
+    /// Packets left, and none of them came.
+    NothingCame,
+    /// Packets came at first, and later none did.
+    WentSilent,
+    /// Too much was lost.
+    TooLossy,
+    /// The time was too short at the load that is allowed.
+    TooShort,
+    /// The shortest train that says something would fill the path for too long.
+    TooSlow,
+    /// The receiving host handed packets over in batches that hide how far apart they came.
+    Batched,
+    /// The path or a clock changed in the middle.
+    PathChanged,
+    /// Nothing is left for this traffic, or less than can be told from nothing.
+    NothingLeft,
+    /// Somebody stopped the measurement before there was a figure.
+    Stopped,
+    /// Trains came, and do not say the same.
+    Undecided,
+}
+
+/// Why there is no rate, and what would help.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct MissingRate {
+    /// The reason.
+    pub reason: NoRate,
+    /// The same in a sentence.
+    pub because: String,
+    /// The rate at which the first trains came, where that is known: no figure, but its order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<BitRate>,
+    /// A time for the method that would be enough, where the time was too short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enough: Option<Span>,
+}
+
 /// A rate of a path in one direction, of whole IP packets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -56,6 +101,9 @@ pub struct PathRate {
     /// bit/s; absent when nothing could be said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Interval>,
+    /// Why there is no rate; present exactly where `rate` is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<MissingRate>,
     /// Whether it is a bound.
     #[serde(default)]
     pub bound: RateBound,

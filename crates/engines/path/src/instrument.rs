@@ -26,6 +26,8 @@ pub struct Instrument {
     pub max_load: f64,
     /// All of the measurement must be over by then, from its begin.
     pub time_limit: Span,
+    /// The rate at which first trains came, bit/s, where some were sent before the method.
+    pub carried: Option<f64>,
 }
 
 impl Instrument {
@@ -34,5 +36,20 @@ impl Instrument {
         let [sent, received] =
             [self.send_error, self.receive_error].map(|error| error.or_zero().nanos() as f64);
         sent.hypot(received)
+    }
+
+    /// The longest time that a method may take that usually needs no more than `usual`, sends so
+    /// many packets of the largest size, and has so many volleys, one after the other. On slow and
+    /// on long paths that is more, but never more than the time limit.
+    pub fn longest(&self, usual: Span, packets: u32, volleys: u32) -> Span {
+        let load = if self.max_load.is_finite() { self.max_load.clamp(0.001, 1.0) } else { 0.1 };
+        let bits = f64::from(packets) * f64::from(self.largest) * 8.0;
+        let sending =
+            self.carried.map_or(Span::ZERO, |rate| Span::from_secs_f64(bits / (load * rate.max(1.0))));
+        let volleys = match self.carried {
+            Some(_) => self.rtt.or_zero() * i64::from(volleys) * 2,
+            None => Span::ZERO,
+        };
+        usual.max(sending + volleys).min(self.time_limit.or_zero())
     }
 }

@@ -12,6 +12,9 @@
 //! is told to it as an [`Instrument`]; from that and from what it sees itself it says how far its
 //! figure can be trusted, and where it cannot know, its [`Estimate`] is a bound and says so.
 //!
+//! Nobody runs a method as it is: [`Careful`] goes before it, keeps it from sending more than the
+//! path was seen to carry, ends it in time, and has a [reason](NoFigure) where there is no figure.
+//!
 //! All rates are of the IP layer: bits of whole IP packets, headers included (RFC 5136 §2.3).
 
 pub mod available;
@@ -21,21 +24,27 @@ pub mod honest;
 pub mod hops;
 pub mod reach;
 
+mod careful;
 mod disturbance;
 mod estimate;
 mod estimator;
 mod instrument;
 mod lasting;
+mod no_figure;
 mod path_change;
+mod patience;
 mod train;
 #[cfg(test)]
 mod unchanged;
 mod verdict;
 
+pub use careful::{Careful, Needs};
 pub use disturbance::{Disturbance, EndLoad, Level};
 pub use estimate::{Bound, Estimate, Flag, RateMode};
 pub use estimator::{Estimator, Step};
 pub use instrument::Instrument;
 pub use lasting::{Lasting, Metric};
+pub use no_figure::NoFigure;
+pub use patience::Patience;
 pub use train::{Arrival, Gaps, Train, TrainReport, Volley, VolleyReport};
 pub use verdict::Use;

@@ -31,13 +31,18 @@ impl Levels {
 
     /// Whether the delay moved by more than queues explain.
     pub(crate) fn changed(&self) -> bool {
+        self.changed_by(LEAST_STEP)
+    }
+
+    /// The same, and by more than `least`, ns.
+    pub(crate) fn changed_by(&self, least: i128) -> bool {
         let behind: Vec<Ends> = ends(self.0.iter().rev()).into_iter().rev().collect();
         let parts = ends(self.0.iter()).into_iter().zip(behind.into_iter().skip(1));
         let count = self.0.len().saturating_sub(1);
         (0..).zip(parts).any(|(at, (a, b))| {
             let between = (b.least - a.most).max(a.least - b.most);
             let within = (a.most - a.least).max(b.most - b.least);
-            at + 1 >= APART && at + APART <= count && between > LEAST_STEP && between > within
+            at + 1 >= APART && at + APART <= count && between > least && between > within
         })
     }
 }

@@ -158,6 +158,7 @@ impl Cell {
             largest_burst: queue(self.rate.0, self.mtu()) / 4 * u64::from(self.mtu()),
             max_load: 0.1,
             time_limit: Span::from_secs(30),
+            carried: None,
         }
     }
 

@@ -45,4 +45,4 @@ pub use netaware_netmodel::{Scenario, Side};
 pub use simulation::{Flow, Fragments, Simulation};
 pub use stream::{ProbeStream, StreamFates};
 pub use truth::{Available, PathTruth, WayTruth};
-pub use volley::{Bank, Estimated, HostNoise, Stall, VolleyPath, estimate};
+pub use volley::{Bank, Concluded, Estimated, HostNoise, Stall, VolleyPath, conclude, estimate};

@@ -11,6 +11,7 @@
 //! perfect unless a [`HostNoise`] says otherwise.
 
 mod bank;
+mod careful;
 mod estimate;
 mod host;
 mod idle;
@@ -24,6 +25,7 @@ use netaware_units::{Mono, Span};
 use crate::simulation::Simulation;
 
 pub use bank::Bank;
+pub use careful::{Concluded, conclude};
 pub use estimate::{Estimated, estimate};
 pub use host::{HostNoise, Stall};
 

@@ -6,7 +6,7 @@
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_path::{Disturbance, Estimator, Instrument};
+use netaware_path::{Careful, Disturbance, Estimator, Instrument};
 use netaware_record::{Direction, RatePoint};
 use netaware_units::{Mono, Span};
 
@@ -22,7 +22,7 @@ use crate::trains::{Pending, Ran};
 struct Followed {
     lane: usize,
     direction: Direction,
-    estimator: Option<Box<dyn Estimator>>,
+    estimator: Option<Careful>,
     pending: Option<Pending>,
     /// The newest figure, with everything sent so far.
     last: Option<Estimated>,
@@ -118,7 +118,7 @@ impl Followed {
         let mut ran = Ran::Content;
         let done =
             turn(session, request, self.direction, instrument.largest, duration + SLACK, |trains, over| {
-                ran = trains.run(estimator.as_mut(), pending, tracks.then_some(until), over)?;
+                ran = trains.run(estimator, pending, tracks.then_some(until), over)?;
                 Ok(())
             });
         let (sent, received, unstamped, took) = self
@@ -132,8 +132,8 @@ impl Followed {
         let now_seen = done.during.disturbance(self.direction, share_of(done.unstamped, done.received));
         let before = self.lately.replace(now_seen).filter(|_| tracks);
         let disturbance = before.map_or(now_seen, |before| now_seen.or_worse(&before));
-        let answer = estimator.answer().map(|answer| disturbance.on(during.bounded(answer)));
-        let method = answer.as_ref().map_or(request.method(), |answer| answer.method);
+        let answer = estimator.conclusion().map(|answer| disturbance.on(during.bounded(answer)));
+        let method = answer.as_ref().map_or_else(|_| request.method(), |answer| answer.method);
         self.last = Some(Estimated {
             host: known.honest(method, instrument.largest),
             during,
@@ -162,7 +162,7 @@ impl Followed {
 
     fn tell(&mut self, version: netaware_record::IpVersion, began_at: Mono, watch: &mut Watch<'_>) {
         let Some(last) = &self.last else { return };
-        let point = path_rates::point(clock::now() - began_at, last.answer.as_ref());
+        let point = path_rates::point(clock::now() - began_at, &last.answer);
         watch.tell(Progress::Rate { version, direction: self.direction, point: point.clone() });
         if self.over_time.len() >= MOST_POINTS {
             self.over_time.remove(0);

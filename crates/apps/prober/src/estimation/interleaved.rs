@@ -9,11 +9,14 @@
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_path::{Estimator, Instrument};
+use netaware_path::{Careful, Estimator, Instrument};
 use netaware_record::{Direction, IpVersion};
 use netaware_units::{Mono, Span};
 
-use super::{Estimated, EstimationRequest, Opened, SLACK, Turn, allowed, headers, instrument, share_of};
+use super::{
+    Estimated, EstimationRequest, Opened, SLACK, Turn, allowed, headers, instrument, share_of,
+    without_opening,
+};
 use crate::host::Known;
 use crate::lane::{self, Lane};
 use crate::trains::{OwnTime, Ran};
@@ -24,7 +27,7 @@ struct Prepared {
     version: IpVersion,
     known: Known,
     instrument: Instrument,
-    estimator: Box<dyn Estimator>,
+    estimator: Careful,
 }
 
 /// One version under way.
@@ -115,6 +118,7 @@ fn prepare(
     let lane = &mut lanes[index];
     let known = known.through(lane.local);
     let time = allowed(lane, request.time)?;
+    let time = without_opening(lane, time);
     let instrument = instrument(lane.session()?, request, &known, direction, time);
     let largest = instrument.largest;
     if let Some(asked) = request.packet.filter(|asked| *asked > largest) {
@@ -131,7 +135,7 @@ impl Course<'_> {
     fn once(&mut self) -> More {
         let Opened { trains, over, .. } = &mut self.opened;
         self.time.enter(clock::now());
-        let ran = trains.step(self.prepared.estimator.as_mut(), &self.time, over);
+        let ran = trains.step(&mut self.prepared.estimator, &self.time, over);
         self.time.leave(clock::now());
         match ran {
             Ok(None) => More::Yes,
@@ -166,8 +170,8 @@ fn finish(
         return None;
     }
     let disturbance = during.disturbance(direction, share_of(unstamped, received));
-    let answer = estimator.answer().map(|answer| disturbance.on(during.bounded(answer)));
-    let method = answer.as_ref().map_or(request.method(), |answer| answer.method);
+    let answer = estimator.conclusion().map(|answer| disturbance.on(during.bounded(answer)));
+    let method = answer.as_ref().map_or_else(|_| request.method(), |answer| answer.method);
     let packet = instrument.largest;
     Some(Estimated {
         host: known.honest(method, packet),

@@ -1,9 +1,9 @@
 //! A path's rate as the record has it.
 
-use netaware_path::{Bound, Estimate, Flag, Instrument, Use};
+use netaware_path::{Bound, Estimate, Flag, Instrument, NoFigure, Use};
 use netaware_record::{
-    Direction, ETHERNET_OVERHEAD, HonestRate, IpVersion, Layer, PathMetric, PathRate, PathUse, PathVerdict,
-    Pedigree, RateBound, RateMode, RatePoint, TightLink,
+    Direction, ETHERNET_OVERHEAD, HonestRate, IpVersion, Layer, MissingRate, NoRate, PathMetric, PathRate,
+    PathUse, PathVerdict, Pedigree, RateBound, RateMode, RatePoint, TightLink,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
@@ -13,7 +13,8 @@ use crate::trains::Silence;
 
 /// What a run of an estimator came to.
 pub(crate) struct Estimated {
-    pub(crate) answer: Option<Estimate>,
+    /// The figure, or why there is none.
+    pub(crate) answer: Result<Estimate, NoFigure>,
     pub(crate) tight: Option<netaware_path::available::TightLink>,
     pub(crate) modes: Vec<netaware_path::RateMode>,
     /// Largest IP packet, bytes.
@@ -41,7 +42,8 @@ pub(crate) fn result(
     direction: Direction,
     done: &Estimated,
 ) -> PathRate {
-    let answer = done.answer.as_ref();
+    let answer = done.answer.as_ref().ok();
+    let missing = done.answer.as_ref().err().map(|why| missing(*why, done.silence));
     let of_packet = |bytes: u32| {
         let share = f64::from(bytes) / f64::from(done.packet.max(1));
         // Of a bound, what is certain.
@@ -82,8 +84,10 @@ pub(crate) fn result(
             .map(sentence)
             .chain(late_stamps(done))
             .chain(answer.and_then(|answer| limit(answer, done)))
-            .chain(silent.map(silence))
+            .chain(silent.filter(|_| missing.is_none()).map(silence))
+            .chain(missing.iter().map(|missing| format!("no figure: {}", missing.because)))
             .collect(),
+        missing,
         send_gap: done.instrument.send_gap,
         stamp_error: Span(done.instrument.stamp_error() as i64),
         health: done.during.health(),
@@ -162,13 +166,92 @@ pub(crate) fn ability(host: &HonestRate) -> String {
 }
 
 /// What was known at an instant of a path that is followed.
-pub(crate) fn point(at: Span, answer: Option<&Estimate>) -> RatePoint {
+pub(crate) fn point(at: Span, answer: &Result<Estimate, NoFigure>) -> RatePoint {
+    let reason = answer.as_ref().err().map(|why| word_of(reason(*why)).to_owned());
+    let answer = answer.as_ref().ok();
     RatePoint {
         at,
         rate: answer.map(|answer| interval(&answer.rate)),
         bound: bound(answer),
-        flags: words(answer),
+        flags: words(answer).into_iter().chain(reason).collect(),
     }
+}
+
+/// Why there is no rate, for the record.
+fn missing(why: NoFigure, silent: Silence) -> MissingRate {
+    let rate = |rate: f64| BitRate(rate.max(0.0) as u64);
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let (mut carried, mut enough) = (None, None);
+    let because = match why {
+        NoFigure::NotSent => "none of the packets left the sending host".to_owned(),
+        NoFigure::NothingCame { .. } | NoFigure::WentSilent { .. } if silent.is_told() => silence(silent),
+        NoFigure::NothingCame { packets } => format!("of {packets} packets none came"),
+        NoFigure::WentSilent { packets } => format!("of the last {packets} packets none came"),
+        NoFigure::TooLossy(share) => {
+            format!("{} of the packets were lost, and too few trains came whole", percent(share))
+        }
+        NoFigure::TooShort { carried: seen, enough: needed } => {
+            (carried, enough) = (seen.map(rate), needed.map(rounded_up));
+            let seen =
+                carried.map(|rate| format!(" on a path that carries about {rate}")).unwrap_or_default();
+            let needed =
+                enough.map(|enough| format!("; about {enough} for this method (-t) would be enough"));
+            format!("the time was too short{seen}{}", needed.unwrap_or_default())
+        }
+        NoFigure::TooSlow(seen) => {
+            carried = Some(rate(seen));
+            format!(
+                "the path carries about {}: the shortest train that tells this method something would fill it for too                  long",
+                rate(seen)
+            )
+        }
+        NoFigure::Batched => {
+            "the receiving host handed packets over in batches that hide how far apart they came".to_owned()
+        }
+        NoFigure::PathChanged => "the path or a clock changed in the middle".to_owned(),
+        NoFigure::NothingLeft => "other traffic leaves nothing, or less than the method can see".to_owned(),
+        NoFigure::Stopped => "it was stopped before there was one".to_owned(),
+        NoFigure::Undecided => "the trains do not say the same".to_owned(),
+    };
+    MissingRate { reason: reason(why), because, carried, enough }
+}
+
+fn reason(why: NoFigure) -> NoRate {
+    match why {
+        NoFigure::NotSent => NoRate::NotSent,
+        NoFigure::NothingCame { .. } => NoRate::NothingCame,
+        NoFigure::WentSilent { .. } => NoRate::WentSilent,
+        NoFigure::TooLossy(_) => NoRate::TooLossy,
+        NoFigure::TooShort { .. } => NoRate::TooShort,
+        NoFigure::TooSlow(_) => NoRate::TooSlow,
+        NoFigure::Batched => NoRate::Batched,
+        NoFigure::PathChanged => NoRate::PathChanged,
+        NoFigure::NothingLeft => NoRate::NothingLeft,
+        NoFigure::Stopped => NoRate::Stopped,
+        NoFigure::Undecided => NoRate::Undecided,
+    }
+}
+
+/// As the record has it.
+fn word_of(reason: NoRate) -> &'static str {
+    match reason {
+        NoRate::NotSent => "not_sent",
+        NoRate::NothingCame => "nothing_came",
+        NoRate::WentSilent => "went_silent",
+        NoRate::TooLossy => "too_lossy",
+        NoRate::TooShort => "too_short",
+        NoRate::TooSlow => "too_slow",
+        NoRate::Batched => "batched",
+        NoRate::PathChanged => "path_changed",
+        NoRate::NothingLeft => "nothing_left",
+        NoRate::Stopped => "stopped",
+        NoRate::Undecided => "undecided",
+    }
+}
+
+/// To whole seconds, as people type it.
+fn rounded_up(time: Span) -> Span {
+    Span::from_secs(time.secs_f64().ceil() as i64)
 }
 
 fn bound(answer: Option<&Estimate>) -> RateBound {
@@ -248,7 +331,7 @@ pub(crate) fn path_use(direction: Direction, of: Use) -> PathUse {
 
 fn uncertainty(answer: Option<&Estimate>) -> String {
     match answer {
-        None => "nothing could be said".to_owned(),
+        None => "no figure".to_owned(),
         Some(answer) if answer.bound == Bound::None => {
             let is_busy = answer.flags.iter().any(|flag| matches!(flag, Flag::HostBusy { .. }));
             let widened = if is_busy { ", widened for what others took of the hosts" } else { "" };
@@ -347,7 +430,7 @@ mod tests {
             flags: flags.to_vec(),
         };
         let done = Estimated {
-            answer: Some(answer),
+            answer: Ok(answer),
             tight: None,
             modes: vec![
                 netaware_path::RateMode { lo: 4.9e9, hi: 5.1e9, share: 0.4, merit: 1.2, chosen: true };
@@ -368,6 +451,7 @@ mod tests {
                 largest_burst: 200_000,
                 max_load: 0.1,
                 time_limit: Span::from_secs(30),
+                carried: None,
             },
             headers: 28,
             during: During::default(),
@@ -375,6 +459,17 @@ mod tests {
             silence: Silence::default(),
         };
         result(PathMetric::Capacity, IpVersion::V4, Direction::Forward, &done)
+    }
+
+    #[test]
+    fn a_figure_that_is_missing_has_its_reason_and_what_would_be_enough() {
+        let short = NoFigure::TooShort { carried: Some(64_000.0), enough: Some(Span::from_millis(280_500)) };
+        let told = missing(short, Silence::default());
+        assert_eq!((told.reason, told.carried), (NoRate::TooShort, Some(BitRate(64_000))));
+        assert_eq!(told.enough, Some(Span::from_secs(281)));
+        assert!(told.because.contains("64.0 kbit/s") && told.because.contains("-t"), "{}", told.because);
+        let point = point(Span::ZERO, &Err(NoFigure::TooLossy(0.4)));
+        assert_eq!((point.rate, point.flags), (None, vec!["too_lossy".to_owned()]));
     }
 
     const CAN: &str = "this host probes by trains of 1500 B up to 8.00 Gbit/s with 5 % error, limited by sending: 1.5 us each";

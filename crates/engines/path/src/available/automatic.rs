@@ -11,7 +11,7 @@ use netaware_stats::interval::Interval;
 use netaware_units::{Mono, Span};
 
 use crate::available::{Curve, Slops, TightLink};
-use crate::{Bound, Estimate, Estimator, Flag, Instrument, Step, VolleyReport};
+use crate::{Bound, Estimate, Estimator, Flag, Instrument, Needs, Step, VolleyReport};
 
 /// The estimator.
 #[derive(Debug, Clone)]
@@ -26,6 +26,14 @@ pub struct Automatic {
 impl Automatic {
     /// It takes no longer by itself: its parts one after the other.
     pub const LONGEST: Span = Span(Curve::LONGEST.0 + Slops::LONGEST.0);
+    /// What a first figure needs.
+    pub const NEEDS: Needs = Curve::NEEDS;
+
+    /// The longest that it takes by itself on a path like this.
+    pub fn longest(instrument: &Instrument) -> Span {
+        let both = Curve::longest(instrument) + Slops::longest(instrument);
+        both.min(instrument.time_limit.or_zero().max(Self::LONGEST))
+    }
 
     /// For hosts like these. It takes 20 s, or what the instrument allows if that is less.
     pub fn new(instrument: &Instrument) -> Self {

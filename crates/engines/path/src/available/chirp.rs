@@ -25,7 +25,7 @@ use crate::available::budget::Budget;
 use crate::available::health::Health;
 use crate::available::passage::{Passage, Segment};
 use crate::available::sender::Sender;
-use crate::{Bound, Estimate, Estimator, Flag, Instrument, Step, Volley, VolleyReport};
+use crate::{Bound, Estimate, Estimator, Flag, Instrument, Needs, Step, Volley, VolleyReport};
 
 use pattern::Pattern;
 use tracker::{Strain, Tracker};
@@ -58,10 +58,17 @@ struct Aim {
 impl Chirp {
     /// It takes no longer by itself.
     pub const LONGEST: Span = Span::from_secs(10);
+    /// What a first figure needs.
+    pub const NEEDS: Needs = Needs { packets: 1500, train: 20, rounds: 20 };
+
+    /// The longest that it takes by itself on a path like this.
+    pub fn longest(instrument: &Instrument) -> Span {
+        instrument.longest(Self::LONGEST, Self::NEEDS.packets, Self::NEEDS.rounds)
+    }
 
     /// One figure: it takes 10 s, or what the instrument allows if that is less.
     pub fn new(instrument: &Instrument) -> Self {
-        Self::within(instrument, Self::LONGEST)
+        Self::within(instrument, Self::longest(instrument))
     }
 
     /// Follows the path until the instrument's time is over.

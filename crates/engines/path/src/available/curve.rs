@@ -27,7 +27,7 @@ use crate::available::health::Health;
 use crate::available::line::{Fit, Fitter, Sample};
 use crate::available::passage::{Passage, Unusable};
 use crate::available::sender::Sender;
-use crate::{Estimate, Estimator, Instrument, Step, Volley, VolleyReport};
+use crate::{Estimate, Estimator, Instrument, Needs, Step, Volley, VolleyReport};
 
 use narrow::Reading;
 use plan::Plan;
@@ -74,6 +74,13 @@ enum End {
 impl Curve {
     /// It takes no longer by itself.
     pub const LONGEST: Span = Span::from_secs(5);
+    /// What a first figure needs.
+    pub const NEEDS: Needs = Needs { packets: 240, train: 8, rounds: 10 };
+
+    /// The longest that it takes by itself on a path like this.
+    pub fn longest(instrument: &Instrument) -> Span {
+        instrument.longest(Self::LONGEST, Self::NEEDS.packets, Self::NEEDS.rounds)
+    }
 
     /// For hosts like these. It takes 5 s, or what the instrument allows if that is less.
     pub fn new(instrument: &Instrument) -> Self {
@@ -82,7 +89,7 @@ impl Curve {
         Self {
             approach: Approach::new(&sender),
             sender,
-            budget: Budget::new(instrument, Self::LONGEST),
+            budget: Budget::new(instrument, Self::longest(instrument)),
             health: Health::default(),
             stamp_error: stamp_error * std::f64::consts::SQRT_2,
             plan: Plan::new(stamp_error),

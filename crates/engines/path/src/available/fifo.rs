@@ -124,6 +124,7 @@ pub(crate) fn instrument(capacity: f64) -> Instrument {
         largest_burst: ((capacity / 8.0 * 0.05) as u64).max(150_000),
         max_load: 0.1,
         time_limit: Span::from_secs(60),
+        carried: None,
     }
 }
 

@@ -18,13 +18,16 @@ pub(crate) struct Health {
     trains: u32,
     interrupted: u32,
     levels: Levels,
+    /// The same of the trains of each packet length: on a slow link a shorter packet takes less
+    /// time, and that is no other path.
+    by_length: Vec<(u32, Levels)>,
     batchings: Vec<Batching>,
 }
 
 impl Health {
     /// Of a method that follows another one: what changes from one to the other is seen as well.
     pub(crate) fn after(other: &Self) -> Self {
-        Self { levels: other.levels.clone(), ..Self::default() }
+        Self { levels: other.levels.clone(), by_length: other.by_length.clone(), ..Self::default() }
     }
 
     /// One more train.
@@ -36,6 +39,12 @@ impl Health {
         self.interrupted += u32::from(passage.interrupted);
         if let Some(level) = passage.level() {
             self.levels.saw(level);
+            let length = passage.length();
+            if !self.by_length.iter().any(|(of, _)| *of == length) {
+                self.by_length.push((length, Levels::default()));
+            }
+            let of_length = self.by_length.iter_mut().filter(|(of, _)| *of == length);
+            of_length.for_each(|(_, levels)| levels.saw(level));
         }
         self.batchings.extend(passage.batching());
     }
@@ -63,7 +72,9 @@ impl Health {
 
     /// Whether the delay moved by more than queues explain.
     pub(crate) fn path_changed(&self) -> bool {
-        self.levels.changed()
+        let of_lengths = if self.by_length.len() > 1 { SLOW_PACKET } else { 0 };
+        self.by_length.iter().any(|(_, levels)| levels.changed())
+            || self.levels.changed_by(of_lengths.max(LEAST))
     }
 
     /// What a reader must know; `limit` is the share of loss from which on the method's figures
@@ -89,6 +100,10 @@ impl Health {
     }
 }
 
+/// ns; packets whose lengths differ may differ by so much on a slow link.
+const SLOW_PACKET: i128 = 200_000_000;
+/// ns; less is not told from how a host hands packets over.
+const LEAST: i128 = 20_000;
 /// Packets that others have overtaken: a share above this is told.
 const REORDERED: f64 = 0.01;
 
@@ -111,6 +126,22 @@ mod tests {
     }
 
     #[test]
+    fn shorter_packets_on_a_slow_link_are_not_another_path() {
+        let mut health = Health::default();
+        for (number, length) in (0_i64..).zip([1500, 1500, 1500, 1500, 1000, 1000, 1000, 1000]) {
+            let train = Train { packets: 10, length, gaps: Gaps::Even(1_000_000), rest: Span::ZERO };
+            // 10 Mbit/s.
+            let delay = i64::from(length) * 800;
+            let sent: Vec<i64> = (0..10).map(|packet| number * 1_000_000 + packet * 1000).collect();
+            let arrivals =
+                (0_u32..).zip(&sent).map(|(number, at)| Arrival { number, at: at + delay }).collect();
+            let report = TrainReport { sent: sent.into_iter().map(Some).collect(), arrivals };
+            health.saw(&Passage::of(&train, &report));
+        }
+        assert_eq!(health.flags(0.1), []);
+    }
+
+    #[test]
     fn a_step_of_the_delay_is_another_path() {
         for by in [2_000_000, -2_000_000] {
             let found = health((0..20).map(|n| 5_000_000 + n % 3 * 100_000 + if n < 8 { 0 } else { by }));
@@ -129,6 +160,7 @@ mod tests {
             trains: 5,
             interrupted: 2,
             levels: Levels::default(),
+            by_length: Vec::new(),
             batchings,
         };
         let coalescing = Flag::Coalescing { period: Span(60_000), batch: 5.0 };

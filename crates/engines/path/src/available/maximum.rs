@@ -22,7 +22,7 @@ use netaware_units::{Mono, Span};
 use crate::available::budget::Budget;
 use crate::available::sender::Sender;
 use crate::{
-    Bound, Estimate, Estimator, Flag, Gaps, Instrument, Step, Train, TrainReport, Volley, VolleyReport,
+    Bound, Estimate, Estimator, Flag, Gaps, Instrument, Needs, Step, Train, TrainReport, Volley, VolleyReport,
 };
 
 pub use load::Search;
@@ -47,13 +47,21 @@ pub struct Maximum {
 }
 
 impl Maximum {
+    /// What a first figure needs.
+    pub const NEEDS: Needs = Needs { packets: 100, train: 3, rounds: 25 };
+
+    /// The longest that it takes by itself on a path like this.
+    pub fn longest(instrument: &Instrument) -> Span {
+        instrument.longest(LONGEST, Self::NEEDS.packets, Self::NEEDS.rounds)
+    }
+
     /// For hosts like these, by this search. It takes 10 s, or what the instrument allows if that
     /// is less.
     pub fn new(instrument: &Instrument, search: Search) -> Self {
         let sender = Sender::new(instrument);
         let top = load::highest_row(sender.fastest);
         Self {
-            budget: Budget::new(instrument, LONGEST),
+            budget: Budget::new(instrument, Self::longest(instrument)),
             sender,
             load: LoadSearch::new(search, top),
             least: None,
@@ -64,6 +72,22 @@ impl Maximum {
             host_limited: false,
             over: false,
         }
+    }
+
+    /// The same where a credit is so small that each volley spends it anew: the second halves of
+    /// volleys that are held back come well below the best sub-interval, and all alike.
+    fn credit_of_each(&self) -> Option<(f64, f64)> {
+        let peak = self.best()?.rate;
+        let held = self.volleys.iter().filter(|it| it.held_back);
+        let tails: Vec<f64> = held.filter_map(|it| it.tail).collect();
+        let quantile = |at: f64| {
+            let mut sorted = tails.clone();
+            sorted.sort_unstable_by(f64::total_cmp);
+            netaware_stats::quantile::linear(&sorted, at)
+        };
+        let (low, middle, high) = (quantile(0.25)?, quantile(0.5)?, quantile(0.75)?);
+        let is_one_rate = tails.len() >= FEWEST_HELD && high - low < ALIKE * middle;
+        (is_one_rate && peak > EACH * middle).then_some((peak, middle))
     }
 
     /// What passed at first and what lasts, bit/s, where a credit is spent: volleys that the path
@@ -124,7 +148,8 @@ impl Maximum {
             // A queue that the pauses empty again holds the packets up all the same.
             let held_back = seen.rate().is_some_and(|sent| bits / seconds < FULL * sent);
             let begin = seen.arrivals.map_or(0, |(first, _)| first);
-            self.volleys.push(VolleySeen { bits, seconds, begin, held_back, is_congested });
+            let tail = seen.tail();
+            self.volleys.push(VolleySeen { bits, seconds, begin, held_back, is_congested, tail });
         }
         self.host_limited |= seen.rate().is_some_and(|rate| rate < 0.9 * planned(asked));
     }
@@ -142,7 +167,7 @@ impl Maximum {
         if self.volleys.len() < SUB_INTERVAL {
             flags.push(Flag::CutShort);
         }
-        let modes = self.two_modes();
+        let modes = self.two_modes().or_else(|| self.credit_of_each());
         flags.extend(modes.map(|(peak, _)| Flag::Shaped { peak }));
         let rate = modes.map_or(best.rate, |(_, lasts)| lasts);
         // The rate that passed while more was sent. The mean is lower, because some volleys were
@@ -201,6 +226,8 @@ struct VolleySeen {
     held_back: bool,
     /// Whether the search called it congested: for its losses or its delays.
     is_congested: bool,
+    /// Rate of its second half, bit/s.
+    tail: Option<f64>,
 }
 
 impl VolleySeen {
@@ -211,7 +238,7 @@ impl VolleySeen {
 }
 
 /// Counts over the trains of one volley.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Seen {
     sent: u64,
     arrived: u64,
@@ -222,6 +249,8 @@ struct Seen {
     sent_bits: f64,
     arrivals: Option<(i64, i64)>,
     sends: Option<(i64, i64)>,
+    /// When each packet came.
+    came: Vec<i64>,
 }
 
 impl Seen {
@@ -238,6 +267,7 @@ impl Seen {
             self.highest = Some(self.highest.map_or(delay, |highest| highest.max(delay)));
             self.bits += bits;
             self.arrivals = Some(widened(self.arrivals, arrival.at));
+            self.came.push(arrival.at);
         }
         for sent in report.sent.iter().flatten() {
             self.sent += 1;
@@ -247,6 +277,15 @@ impl Seen {
     }
 
     /// Bits and seconds from the first arrival to the last, the first packet's bits apart.
+    /// Rate at which its second half came, bit/s.
+    fn tail(&self) -> Option<f64> {
+        let last = self.came.last().filter(|_| self.came.len() >= FEWEST_IN_TAIL)?;
+        let half = self.came.len() / 2;
+        let lasted = last.checked_sub(self.came[half]).filter(|lasted| *lasted > 0)?;
+        let bits = self.bits / self.came.len() as f64 * (self.came.len() - 1 - half) as f64;
+        Some(bits * 1e9 / lasted as f64)
+    }
+
     fn received(&self) -> Option<(f64, f64)> {
         let (first, last) = self.arrivals?;
         let seconds = (i128::from(last) - i128::from(first)) as f64 / 1e9;
@@ -323,4 +362,10 @@ const FEWEST_LIMITED: usize = 5;
 /// Volleys that tell what lasts.
 const FEWEST_HELD: usize = 5;
 const LOSS_LIMIT: f64 = 0.1;
+/// Packets of a volley whose second half has a rate.
+const FEWEST_IN_TAIL: usize = 12;
+/// Second halves that differ by less than this share are of one rate; half of them.
+const ALIKE: f64 = 0.05;
+/// A best sub-interval above this many times that has lived on credit.
+const EACH: f64 = 1.08;
 const CONFIDENCE: f64 = 0.95;

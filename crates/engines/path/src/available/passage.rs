@@ -112,6 +112,11 @@ impl Passage {
         Self { bits, points, handed, left, sent, arrived, reordered, interrupted }
     }
 
+    /// Bytes of one packet.
+    pub(crate) fn length(&self) -> u32 {
+        (self.bits / 8.0) as u32
+    }
+
     /// Share of what left that never arrived, 0..=1; 1 if nothing left.
     pub(crate) fn lost(&self) -> f64 {
         1.0 - f64::from(self.arrived.min(self.sent)) / f64::from(self.sent.max(1))

@@ -25,7 +25,7 @@ use crate::available::budget::Budget;
 use crate::available::health::Health;
 use crate::available::passage::Passage;
 use crate::available::sender::{Sender, duration};
-use crate::{Bound, Estimate, Estimator, Flag, Instrument, Step, Train, Volley, VolleyReport};
+use crate::{Bound, Estimate, Estimator, Flag, Instrument, Needs, Step, Train, Volley, VolleyReport};
 
 use fleet::Fleet;
 use search::{Search, Verdict};
@@ -73,6 +73,13 @@ enum State {
 impl Slops {
     /// It takes no longer by itself.
     pub const LONGEST: Span = Span::from_secs(15);
+    /// What a first figure needs.
+    pub const NEEDS: Needs = Needs { packets: 1100, train: 20, rounds: 12 };
+
+    /// The longest that it takes by itself on a path like this.
+    pub fn longest(instrument: &Instrument) -> Span {
+        instrument.longest(Self::LONGEST, Self::NEEDS.packets, Self::NEEDS.rounds)
+    }
 
     /// For hosts like these. It takes 15 s, or what the instrument allows if that is less.
     pub fn new(instrument: &Instrument) -> Self {
@@ -81,7 +88,7 @@ impl Slops {
             instrument: instrument.clone(),
             approach: Approach::new(&sender),
             sender,
-            budget: Budget::new(instrument, Self::LONGEST),
+            budget: Budget::new(instrument, Self::longest(instrument)),
             health: Health::default(),
             search: None,
             fleet: Fleet::default(),

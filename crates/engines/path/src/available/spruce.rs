@@ -23,7 +23,7 @@ use netaware_units::{Mono, Span};
 use crate::available::budget::Budget;
 use crate::available::sender::Sender;
 use crate::{
-    Bound, Estimate, Estimator, Flag, Gaps, Instrument, Step, Train, TrainReport, Volley, VolleyReport,
+    Bound, Estimate, Estimator, Flag, Gaps, Instrument, Needs, Step, Train, TrainReport, Volley, VolleyReport,
 };
 
 /// The estimator.
@@ -53,12 +53,20 @@ struct Seen {
 impl Spruce {
     /// It takes no longer by itself.
     pub const LONGEST: Span = Span::from_secs(15);
+    /// What a first figure needs.
+    pub const NEEDS: Needs = Needs { packets: 600, train: 3, rounds: 6 };
+
+    /// The longest that it takes by itself on a path like this.
+    pub fn longest(instrument: &Instrument) -> Span {
+        instrument.longest(Self::LONGEST, Self::NEEDS.packets, Self::NEEDS.rounds)
+    }
 
     /// For a tight link of this capacity, bit/s with its bounds. `seed` fixes the distances of the
     /// pairs. It takes 15 s, or what the instrument allows if that is less.
     pub fn new(instrument: &Instrument, capacity: Interval, seed: u64) -> Self {
         let load = instrument.max_load.min(LOAD);
-        let mut budget = Budget::new(&Instrument { max_load: load, ..instrument.clone() }, Self::LONGEST);
+        let mut budget =
+            Budget::new(&Instrument { max_load: load, ..instrument.clone() }, Self::longest(instrument));
         budget.knows(capacity.lo);
         Self {
             sender: Sender::new(instrument),

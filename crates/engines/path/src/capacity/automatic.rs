@@ -12,7 +12,7 @@ use netaware_units::{Mono, Span};
 
 use super::bulk::Bulk;
 use super::pathrate::{Pathrate, PathrateRules};
-use crate::{Bound, Estimate, Estimator, Flag, Instrument, RateMode, Step, VolleyReport};
+use crate::{Bound, Estimate, Estimator, Flag, Instrument, Needs, RateMode, Step, VolleyReport};
 
 /// The method. It ends within three seconds, or, where it doubts, within 30.
 #[derive(Debug, Clone)]
@@ -27,6 +27,13 @@ pub struct Automatic {
 impl Automatic {
     /// It takes no longer by itself.
     pub const LONGEST: Span = Pathrate::LONGEST;
+    /// What a first figure needs.
+    pub const NEEDS: Needs = Bulk::NEEDS;
+
+    /// The longest that it takes by itself on a path like this.
+    pub fn longest(instrument: &Instrument) -> Span {
+        Pathrate::longest(instrument)
+    }
 
     /// Equal seeds ask equal questions of equal paths.
     pub fn new(instrument: &Instrument, seed: u64) -> Self {

@@ -101,6 +101,7 @@ mod tests {
             largest_burst: 1_000_000,
             max_load: 0.1,
             time_limit: Span::from_millis(3_100),
+            carried: None,
         }
     }
 

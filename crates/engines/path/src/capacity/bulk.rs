@@ -41,7 +41,7 @@ use netaware_units::{Mono, Span};
 use super::budget::Budget;
 use super::sample::count;
 use crate::path_change::Levels;
-use crate::{Bound, Estimate, Estimator, Flag, Gaps, Instrument, Step, Train, Volley, VolleyReport};
+use crate::{Bound, Estimate, Estimator, Flag, Gaps, Instrument, Needs, Step, Train, Volley, VolleyReport};
 
 use bulks::Bulks;
 use growth::{Grown, Growth};
@@ -135,12 +135,19 @@ impl Plan {
 impl Bulk {
     /// It takes no longer by itself.
     pub const LONGEST: Span = Span::from_secs(3);
+    /// What a first figure needs.
+    pub const NEEDS: Needs = Needs { packets: 300, train: 3, rounds: 14 };
+
+    /// The longest that it takes by itself on a path like this.
+    pub fn longest(instrument: &Instrument) -> Span {
+        instrument.longest(Self::LONGEST, Self::NEEDS.packets, Self::NEEDS.rounds)
+    }
 
     /// Equal seeds ask equal questions of equal paths.
     pub fn new(instrument: &Instrument, seed: u64) -> Self {
         Self {
             instrument: instrument.clone(),
-            budget: Budget::new(instrument, Self::LONGEST),
+            budget: Budget::new(instrument, Self::longest(instrument)),
             rng: SplitMix64::new(seed),
             stage: Stage::Growing(Box::new(Growth::new(instrument))),
             plan: None,

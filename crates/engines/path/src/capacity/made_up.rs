@@ -15,6 +15,7 @@ pub(super) fn instrument() -> Instrument {
         largest_burst: 750_000,
         max_load: 0.1,
         time_limit: Span::from_secs(30),
+        carried: None,
     }
 }
 

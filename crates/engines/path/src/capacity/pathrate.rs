@@ -41,7 +41,7 @@ use super::budget::Budget;
 use super::sample::{Whole, count};
 use crate::path_change::Levels;
 use crate::{
-    Bound, Estimate, Estimator, Flag, Gaps, Instrument, RateMode, Step, Train, TrainReport, Volley,
+    Bound, Estimate, Estimator, Flag, Gaps, Instrument, Needs, RateMode, Step, Train, TrainReport, Volley,
     VolleyReport,
 };
 
@@ -86,6 +86,13 @@ pub struct Pathrate {
 impl Pathrate {
     /// It takes no longer by itself, unless the rules say so.
     pub const LONGEST: Span = Span::from_secs(30);
+    /// What a first figure needs.
+    pub const NEEDS: Needs = Needs { packets: 800, train: 3, rounds: 40 };
+
+    /// The longest that it takes by itself on a path like this.
+    pub fn longest(instrument: &Instrument) -> Span {
+        instrument.longest(Self::LONGEST, Self::NEEDS.packets, Self::NEEDS.rounds)
+    }
 
     /// Equal seeds ask equal questions of equal paths.
     pub fn new(instrument: &Instrument, rules: PathrateRules, seed: u64) -> Self {

@@ -446,7 +446,10 @@ impl Hops {
         if hops.is_empty() && destination.is_none() {
             return Vec::new();
         }
-        self.train = trains::build(&hops, destination, self.plan.smallest, self.gap * 4);
+        // What the largest probe takes at most, unless that is too little to see.
+        let each = if self.gap > LEAST_GAP { self.gap * 10 / 11 } else { Span::ZERO };
+        let Some(load) = trains::load(self.largest, each) else { return Vec::new() };
+        self.train = trains::build(&hops, destination, self.plan.smallest, self.gap * 4, load);
         self.train.probes.iter().map(|probe| (*probe, Asked::Train)).collect()
     }
 

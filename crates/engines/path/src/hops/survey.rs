@@ -184,7 +184,8 @@ const PATIENCE_MARGIN: Span = Span::from_millis(100);
 const SURVEY_GAP: Span = Span::from_millis(5);
 pub(super) const LADDER_GAP: Span = Span::from_millis(30);
 pub(super) const LEAST_GAP: Span = Span::from_millis(2);
-const MOST_GAP: Span = Span::from_millis(200);
+/// As long as the largest packet takes at 20 kbit/s, or probes queue behind each other.
+const MOST_GAP: Span = Span::from_millis(660);
 /// MTUs of tunnels and access lines, and what every path takes.
 const LADDER: [u32; 7] = [1492, 1480, 1420, 1400, 1280, 1000, 576];
 /// RFC 791: nothing believable is smaller.
@@ -365,7 +366,10 @@ mod tests {
             (30, 1500, 11_000_000),
             (30, 2000, 11_000_000),
             (11, 1500, 2_000_000),
-            (400, 1500, 200_000_000),
+            (400, 1500, 214_500_000),
+            // 20 kbit/s, and slower than that.
+            (610, 56, 636_246_785),
+            (900, 56, 660_000_000),
         ];
         for (millis, reply, gap) in rows {
             let mut hops = hops(2);

@@ -23,8 +23,9 @@ pub(super) struct Train {
     pub(super) ends: Vec<(u8, usize, usize)>,
 }
 
-/// `hops` are those to be asked, by TTL; `destination` asks the last one by echoes.
-pub(super) fn build(hops: &[u8], destination: Option<u8>, small: u32, wait: Span) -> Train {
+/// `hops` are those to be asked, by TTL; `destination` asks the last one by echoes. `packets` of load
+/// are between them.
+pub(super) fn build(hops: &[u8], destination: Option<u8>, small: u32, wait: Span, packets: usize) -> Train {
     let mut train = Train::default();
     let edge = |ttl: u8| Probe {
         ttl,
@@ -46,7 +47,7 @@ pub(super) fn build(hops: &[u8], destination: Option<u8>, small: u32, wait: Span
         awaited: false,
         mute: false,
     };
-    train.probes.extend(std::iter::repeat_n(load, LOAD));
+    train.probes.extend(std::iter::repeat_n(load, packets));
     train.probes.extend(destination.map(|_| echo));
     train.probes.extend(hops.iter().rev().map(|ttl| edge(*ttl)));
     if let Some(first) = train.probes.first_mut() {
@@ -93,9 +94,21 @@ pub(super) fn judge(gaps: &[(u8, Gaps)]) -> (Vec<(u8, TrainAtHop)>, Option<u8>) 
     (found, choke)
 }
 
+/// Packets of load that pass a path in [`FILLS`] on which a packet of `length` bytes takes `each`;
+/// `None` if that is too few to be stretched by anything.
+pub(super) fn load(length: u32, each: Span) -> Option<usize> {
+    let bytes = FILLS.secs_f64() / each.secs_f64().max(1e-9) * f64::from(length);
+    let packets = (bytes / f64::from(LOAD_LENGTH)).min(LOAD as f64) as usize;
+    (packets >= LEAST_LOAD).then_some(packets)
+}
+
 /// As the published tool has it.
 pub(super) const LOAD: usize = 60;
 const LOAD_LENGTH: u32 = 500;
+/// But a slow path is not filled for longer.
+const FILLS: Span = Span::from_millis(300);
+/// Packets of the least load.
+const LEAST_LOAD: usize = 12;
 /// Trains sent in all.
 pub(super) const TRAINS: u32 = 10;
 const LEAST_TRAINS: usize = 3;
@@ -109,8 +122,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_train_does_not_fill_a_slow_path_for_seconds() {
+        let packets = |kbits: i64| load(1500, Span::from_micros(12_000_000 / kbits));
+        // 30 kB are 240 kbit: 0.3 s at 800 kbit/s.
+        assert_eq!([100_000, 1_000, 400, 160].map(packets), [Some(60), Some(60), Some(30), Some(12)]);
+        assert_eq!([64, 20].map(packets), [None, None]);
+    }
+
+    #[test]
     fn each_hop_has_the_outermost_pair_that_reaches_it() {
-        let train = build(&[1, 2, 4], Some(5), 60, Span::from_millis(3));
+        let train = build(&[1, 2, 4], Some(5), 60, Span::from_millis(3), LOAD);
         assert_eq!(train.probes.len(), 3 + 1 + LOAD + 1 + 3);
         assert_eq!(train.ends.iter().map(|end| end.0).collect::<Vec<_>>(), [1, 2, 4, 5]);
         for (ttl, first, last) in &train.ends {

@@ -33,6 +33,7 @@ fn instrument() -> Instrument {
         largest_burst: 200_000,
         max_load: 0.1,
         time_limit: Span::from_secs(30),
+        carried: None,
     }
 }
 

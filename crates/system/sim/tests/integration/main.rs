@@ -11,3 +11,4 @@ mod reach_scenarios;
 mod size_slope;
 mod truth;
 mod unchanged;
+mod world_rates;

@@ -80,11 +80,19 @@ pub(super) fn verdicts(sheet: &mut Sheet<'_>, direction: Direction) -> io::Resul
     Ok(())
 }
 
-/// "97.5 Mbit/s", "at least 97.5 Mbit/s", "at most 97.5 Mbit/s", "not known".
+/// "97.5 Mbit/s", "at least 97.5 Mbit/s", "at most 97.5 Mbit/s", "not known"; and whose sending
+/// sets the figure, where that is a host's.
 fn headline(result: &PathRate) -> String {
     match (&result.rate, result.bound) {
         (None, _) => "not known".to_owned(),
         (Some(rate), RateBound::None) => bits(rate.estimate),
+        (Some(rate), RateBound::AtLeast) if result.flags.iter().any(|flag| flag == "host_limited") => {
+            let whose = match result.pedigree.direction {
+                Direction::Reverse => "the responder's",
+                Direction::Forward | Direction::RoundTrip => "this host's",
+            };
+            format!("at least {} ({whose} sending is the limit)", bits(rate.lo))
+        }
         (Some(rate), RateBound::AtLeast) => format!("at least {}", bits(rate.lo)),
         (Some(rate), RateBound::AtMost) => format!("at most {}", bits(rate.hi)),
     }

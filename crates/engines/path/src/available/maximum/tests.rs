@@ -185,7 +185,7 @@ fn more_than_ten_packets_lost_or_overtaken_are_congestion() {
 }
 
 fn seen(rate: f64, begin: i64, held_back: bool, is_congested: bool) -> VolleySeen {
-    VolleySeen { bits: rate * 0.05, seconds: 0.05, begin, held_back, is_congested }
+    VolleySeen { bits: rate * 0.05, seconds: 0.05, begin, held_back, is_congested, tail: None }
 }
 
 #[test]
@@ -238,4 +238,16 @@ fn a_figure_says_that_it_was_cut_short_and_that_more_than_a_tenth_was_lost() {
     let lossy = flags(20, 89);
     let [Flag::Lossy(lost)] = lossy.as_slice() else { panic!("{lossy:?}") };
     assert!((lost - 0.11).abs() < 1e-9, "{lost}");
+}
+
+#[test]
+fn a_credit_that_each_volley_spends_anew_is_not_taken_for_the_rate() {
+    let with = |rate: f64, tail: f64| VolleySeen { tail: Some(tail), ..seen(rate, 0, true, false) };
+    let told = |volleys: Vec<VolleySeen>| {
+        Maximum { volleys, ..Maximum::new(&filling(1e8), Search::TypeB) }.credit_of_each()
+    };
+    let (peak, lasts) = told(vec![with(6e6, 5e6); 30]).unwrap();
+    assert!((peak / 6e6 - 1.0).abs() < 1e-9 && (lasts / 5e6 - 1.0).abs() < 1e-9, "{peak} {lasts}");
+    assert_eq!(told(vec![with(5.2e6, 5e6); 30]), None);
+    assert_eq!(told((0..30).map(|n| with(6e6, 4e6 + f64::from(n) * 1e5)).collect()), None);
 }

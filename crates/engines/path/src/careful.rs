@@ -1,0 +1,584 @@
+//! A method that sends no more than the path was seen to carry, ends in time, and gives a figure or
+//! the reason why there is none.
+//!
+//! ```text
+//!  |||     ||||||||||||        first trains: 3, 12 and 48 packets, as what came allows    (scout)
+//!
+//!  the method's volleys, each train only when the tokens for it are there                 (tokens)
+//!      one that is too much: ||||||     ||||||     ||||||  several questions, one answer
+//! ```
+//!
+//! **Does**: before a [method](Estimator) is built, a few packets show what the path carries about
+//! ([`Scout`]); the method is told that ([`Instrument::carried`]). Each of its trains then waits
+//! for tokens. They come at 95 % of the fastest rate that was [seen](Carried) lately, and those of
+//! three tenths of a second can be saved up (or of a round trip, or of the time of ten packets, if
+//! that is longer): over such a time no more than 1.25 times what the path carries is sent, the
+//! first train of three packets apart. A train that is larger than all tokens together is cut; the
+//! method hears that the rest of it never left. Where a volley lost its last packets, the next one
+//! waits until the queue that they may be in must be empty. What would not be back within the time
+//! limit is not sent. **Assumes** that what trains carry one after the other they do together.
+//! **Biased** towards less load than the path could bear: a path that gathers packets for longer
+//! than a train lasts is taken for a slower one. Where much is lost, and less of it when less is
+//! sent, a policer is assumed, and tokens come at the rate that it lets through; where as large a
+//! share is lost of less, the rate grows again. **Published**: RFC 8085 §3.1 asks this of
+//! applications over UDP; the numbers are ours.
+
+mod carried;
+mod scout;
+mod tokens;
+
+use std::fmt;
+
+use netaware_units::{Mono, Span};
+
+use crate::available::TightLink;
+use crate::available::sender::{Sender, duration};
+use crate::{
+    Bound, Estimate, Estimator, Flag, Instrument, NoFigure, Patience, RateMode, Step, Train, TrainReport,
+    Volley, VolleyReport,
+};
+
+use carried::Carried;
+use scout::Scout;
+use tokens::Tokens;
+
+/// What a method needs to say anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// Packets of the largest size in all.
+    pub packets: u32,
+    /// Packets of the shortest train that says something.
+    pub train: u32,
+    /// Volleys, one after the other.
+    pub rounds: u32,
+}
+
+type Build = Box<dyn FnOnce(&Instrument) -> Box<dyn Estimator>>;
+
+/// A method, and what keeps it from doing harm.
+pub struct Careful {
+    instrument: Instrument,
+    needs: Needs,
+    sender: Sender,
+    /// Until the path's first packets have come.
+    build: Option<Build>,
+    method: Option<Box<dyn Estimator>>,
+    scout: Scout,
+    carried: Carried,
+    tokens: Tokens,
+    patience: Patience,
+    begin: Option<Mono>,
+    now: Mono,
+    /// What the method has asked for and is not answered yet.
+    serving: Option<Serving>,
+    /// What was asked for last, a part of that.
+    part: Volley,
+    /// A queue that was seen is empty by then.
+    drained_at: Mono,
+    came: Came,
+    bytes: u64,
+    packets: u64,
+    over: Option<Over>,
+}
+
+/// A volley of the method that is sent in parts.
+#[derive(Debug)]
+struct Serving {
+    volley: Volley,
+    due: Mono,
+    /// Of the trains that have been sent.
+    report: VolleyReport,
+    began_at: Option<Mono>,
+}
+
+/// Why nothing more is sent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Over {
+    Content,
+    OutOfTime,
+    Hopeless(NoFigure),
+}
+
+/// Of all packets so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Came {
+    sent: u64,
+    arrived: u64,
+    /// Packets in a row that left and did not come, up to the end, and volleys that they were in.
+    silent: u64,
+    silent_volleys: u32,
+    /// Trains whose packets came at fewer instants than a figure needs.
+    batched: u32,
+    trains: u32,
+}
+
+impl fmt::Debug for Careful {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { needs, carried, tokens, came, over, .. } = self;
+        f.debug_struct("Careful")
+            .field("needs", needs)
+            .field("carried", carried)
+            .field("tokens", tokens)
+            .field("came", came)
+            .field("over", over)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Careful {
+    /// `build` is called when the path's first packets have come, with the instrument as they leave
+    /// it: with less time, trains that are no longer than the path bears, and what it carried.
+    pub fn new(
+        instrument: &Instrument,
+        needs: Needs,
+        build: impl FnOnce(&Instrument) -> Box<dyn Estimator> + 'static,
+    ) -> Self {
+        Self {
+            instrument: instrument.clone(),
+            needs,
+            sender: Sender::new(instrument),
+            build: Some(Box::new(build)),
+            method: None,
+            scout: Scout::default(),
+            carried: Carried::default(),
+            tokens: Tokens::new(instrument),
+            patience: Patience::new(instrument.rtt),
+            begin: None,
+            now: Mono(0),
+            serving: None,
+            part: Volley::default(),
+            drained_at: Mono(0),
+            came: Came::default(),
+            bytes: 0,
+            packets: 0,
+            over: None,
+        }
+    }
+
+    /// The figure as far as it is known, or why there is none.
+    ///
+    /// # Errors
+    /// Nothing can be said; the error is the reason.
+    pub fn conclusion(&self) -> Result<Estimate, NoFigure> {
+        let answer = self.method.as_ref().and_then(Estimator::answer);
+        let is_open =
+            answer.as_ref().is_some_and(|it| it.bound != Bound::AtLeast && it.rate.lo <= LEAST_RATE);
+        if is_open && self.came.lost() > BLURRING_LOSS {
+            // That nothing or more is left is what loss makes of any rate.
+            return Err(self.silence().unwrap_or(NoFigure::TooLossy(self.came.lost())));
+        }
+        match answer.map(sound) {
+            Some(Some(answer)) => Ok(self.with_cost(answer)),
+            Some(None) => Err(self.reason().unwrap_or(NoFigure::NothingLeft)),
+            None => Err(self.reason().unwrap_or(NoFigure::Undecided)),
+        }
+    }
+
+    /// What the first trains cost counts, too.
+    fn with_cost(&self, mut answer: Estimate) -> Estimate {
+        (answer.bytes, answer.packets) = (self.bytes, self.packets);
+        answer.took = answer.took.max(self.took());
+        let is_cut = self.over == Some(Over::OutOfTime) && !answer.flags.contains(&Flag::CutShort);
+        answer.flags.extend(is_cut.then_some(Flag::CutShort));
+        if let Some(policed) = self.carried.policed().filter(|rate| *rate < answer.rate.lo) {
+            // Short trains passed, and what lasted was lost until less was sent.
+            answer.rate.lo = policed;
+            let is_told = answer.flags.iter().any(|it| matches!(it, Flag::Ambiguous | Flag::Shaped { .. }));
+            answer.flags.extend((!is_told).then_some(Flag::Ambiguous));
+        }
+        if self.came.lost() > TOLD_LOSS && !answer.flags.iter().any(|flag| matches!(flag, Flag::Lossy(_))) {
+            answer.flags.push(Flag::Lossy(self.came.lost()));
+        }
+        answer
+    }
+
+    fn took(&self) -> Span {
+        self.begin.map_or(Span::ZERO, |begin| self.now.since(begin))
+    }
+
+    /// That nothing came, or nothing any more.
+    fn silence(&self) -> Option<NoFigure> {
+        let Came { sent, arrived, silent, silent_volleys, trains, .. } = self.came;
+        match (sent, arrived) {
+            (0, _) if trains > 0 => Some(NoFigure::NotSent),
+            (1.., 0) => Some(NoFigure::NothingCame { packets: sent }),
+            _ if silent_volleys >= SILENT_VOLLEYS => Some(NoFigure::WentSilent { packets: silent }),
+            _ => None,
+        }
+    }
+
+    /// What kept the method from a figure, as far as that is certain.
+    fn reason(&self) -> Option<NoFigure> {
+        let Came { batched, trains, .. } = self.came;
+        if let Some(Over::Hopeless(why)) = self.over {
+            return Some(why);
+        }
+        if let Some(silence) = self.silence() {
+            return Some(silence);
+        }
+        if self.over.is_none() {
+            return Some(NoFigure::Stopped);
+        }
+        if self.came.lost() > MUCH_LOSS {
+            return Some(NoFigure::TooLossy(self.came.lost()));
+        }
+        let limit = self.instrument.time_limit;
+        let enough = self.enough();
+        let is_short = enough.is_some_and(|enough| enough > limit) || self.took() * 5 > limit * 4;
+        if self.over == Some(Over::OutOfTime) || is_short {
+            // More time than there was, at least.
+            let enough = enough.map(|enough| enough.max(limit * 3 / 2));
+            return Some(NoFigure::TooShort { carried: self.carried.fastest(), enough });
+        }
+        (batched * 2 > trains).then_some(NoFigure::Batched)
+    }
+
+    /// The time that the method's packets take at the load that is allowed.
+    fn enough(&self) -> Option<Span> {
+        let load = match self.instrument.max_load {
+            load if load.is_finite() => load.clamp(0.001, 1.0),
+            _ => 0.1,
+        };
+        let bits = f64::from(self.needs.packets) * self.sender.bits();
+        let sending = Span::from_secs_f64(bits / (load * self.carried.fastest()?));
+        let rounds = self.instrument.rtt * i64::from(self.needs.rounds) * 2;
+        Some((sending + rounds) * 6 / 5)
+    }
+
+    /// The instrument for the method, now that something is known.
+    fn measured(&self, now: Mono) -> Instrument {
+        let used = self.begin.map_or(Span::ZERO, |begin| now.since(begin));
+        let longest = self.tokens.depth(self.carried.fastest()) as u64;
+        Instrument {
+            largest_burst: self.instrument.largest_burst.min(longest),
+            time_limit: (self.instrument.time_limit - used).or_zero(),
+            carried: self.carried.fastest(),
+            ..self.instrument.clone()
+        }
+    }
+
+    /// The first trains are over: is there a method for what they have shown?
+    fn begin_method(&mut self, now: Mono) {
+        let Some(build) = self.build.take() else { return };
+        if let Some(rate) = self.carried.fastest() {
+            let bytes = f64::from(self.needs.train) * f64::from(self.sender.length);
+            if self.tokens.depth(Some(rate)) * 1.01 < bytes {
+                self.over = Some(Over::Hopeless(NoFigure::TooSlow(rate)));
+                return;
+            }
+            let enough = self.enough();
+            if enough.is_some_and(|enough| enough > self.instrument.time_limit * FAR_TOO_SHORT) {
+                self.over = Some(Over::Hopeless(NoFigure::TooShort { carried: Some(rate), enough }));
+                return;
+            }
+        } else {
+            // Where nothing was sent, not even the first packets would have been back in time.
+            let short = NoFigure::TooShort { carried: None, enough: None };
+            let lossy = NoFigure::TooLossy(self.came.lost());
+            let other = if self.came.trains == 0 { short } else { lossy };
+            self.over = Some(Over::Hopeless(self.silence().unwrap_or(other)));
+            return;
+        }
+        self.method = Some(build(&self.measured(now)));
+    }
+
+    /// When what is sent from `start` on is known of, if nothing is lost.
+    fn known_at(&self, start: Mono, volley: &Volley) -> Mono {
+        let rate = self.carried.rate().unwrap_or(UNKNOWN_RATE);
+        let last = volley.trains.last().map_or(0, |train| u64::from(train.packets) * u64::from(train.length));
+        let comes = Span::from_secs_f64(last as f64 * 8.0 / rate);
+        // Where packets are lost, some of these will be, too.
+        let loss = if self.came.lost() > FEW_LOST { self.patience.now() } else { self.patience.queue() };
+        start + planned(volley, self.sender.fastest) + comes + self.instrument.rtt * 3 / 2 + loss + MARGIN
+    }
+
+    fn is_in_time(&self, start: Mono, volley: &Volley) -> bool {
+        let begin = self.begin.unwrap_or(start);
+        self.known_at(start, volley) <= begin + self.instrument.time_limit
+    }
+
+    /// The next part of what the method has asked for, and when.
+    fn next_part(&mut self, now: Mono) -> Option<(Volley, Mono)> {
+        let serving = self.serving.as_ref()?;
+        let done = serving.report.trains.len();
+        let mut start = now.max(self.drained_at);
+        if done == 0 {
+            start = start.max(serving.due);
+        }
+        let (rate, fastest) = (self.carried.rate(), self.sender.fastest);
+        let mut tokens = self.tokens.clone();
+        let mut trains: Vec<Train> = Vec::new();
+        let mut at = start;
+        for train in &serving.volley.trains[done..] {
+            let mut train = train.clone();
+            train.rest = train.rest.or_zero();
+            if trains.is_empty() && (done > 0 || train.rest > LONGEST_PART) {
+                (start, at, train.rest) = (start + train.rest, at + train.rest, Span::ZERO);
+            }
+            let cut = tokens.cut(&train, rate, fastest);
+            if cut < train.packets {
+                shorten(&mut train, cut);
+            }
+            let lasts = duration(&train, f64::from(train.length) * 8.0, fastest);
+            let waits = tokens.wait(at + train.rest, &train, lasts, rate);
+            let is_first = trains.is_empty();
+            if is_first {
+                (start, at) = (start + waits, at + waits);
+            } else {
+                train.rest += waits;
+            }
+            let ends = at + train.rest + lasts;
+            let is_long = ends.since(start) > LONGEST_PART;
+            if is_long && !is_first {
+                break;
+            }
+            tokens.spend(at + train.rest, &train, lasts, rate);
+            at = ends;
+            trains.push(train);
+        }
+        let part = Volley { trains };
+        (!part.trains.is_empty() && self.is_in_time(start, &part)).then(|| {
+            self.tokens = tokens;
+            (part, start)
+        })
+    }
+
+    fn ask(&mut self, volley: Volley, due: Mono) -> Step {
+        self.bytes += volley.bytes();
+        self.packets += volley.trains.iter().map(|train| u64::from(train.packets)).sum::<u64>();
+        self.part = volley.clone();
+        Step::Volley { volley, due }
+    }
+
+    /// A first train, or the end of them.
+    fn next_scout(&mut self, now: Mono) -> Option<Step> {
+        let depth = self.tokens.depth(self.carried.rate());
+        let packets = self.scout.packets(self.carried.rate(), depth / f64::from(self.sender.length))?;
+        let length = self.instrument.largest.max(1);
+        let train = Train { packets, length, gaps: crate::Gaps::BackToBack, rest: Span::ZERO };
+        let lasts = duration(&train, f64::from(length) * 8.0, self.sender.fastest);
+        let rate = self.carried.rate().unwrap_or(UNKNOWN_RATE);
+        let begins = now.max(self.drained_at);
+        // Of the first nobody knows what it costs: it is paid for afterwards.
+        let waits = match self.came.trains {
+            0 => Span::ZERO,
+            _ => self.tokens.wait(begins, &train, lasts, Some(rate)),
+        };
+        let volley = Volley { trains: vec![train.clone()] };
+        if !self.is_in_time(begins + waits, &volley) {
+            return None;
+        }
+        self.tokens.spend(begins + waits, &train, lasts, Some(rate));
+        Some(self.ask(volley, begins + waits))
+    }
+
+    /// Hands what came of the method's volley over to it, with what did not leave.
+    fn hand_over(&mut self, now: Mono) {
+        let Some(Serving { volley, mut report, began_at, .. }) = self.serving.take() else { return };
+        let took = began_at.map_or(Span::ZERO, |began_at| now.since(began_at));
+        let missing = volley.trains.iter().skip(report.trains.len());
+        let empty: Vec<TrainReport> = missing.map(not_sent).collect();
+        report.trains.extend(empty);
+        if let Some(method) = &mut self.method {
+            method.take(now, &report, took);
+        }
+    }
+
+    /// When the queue that this part has filled, or met, is empty again.
+    fn note_queue(&mut self, now: Mono, report: &VolleyReport) {
+        let rate = self.carried.rate().unwrap_or(UNKNOWN_RATE);
+        let (mut waited, mut behind) = (Span::ZERO, 0);
+        if let (Some(train), Some(asked)) = (report.trains.last(), self.part.trains.last()) {
+            let last = train.arrivals.iter().map(|it| it.number + 1).max().unwrap_or(0);
+            let left = train.sent.iter().flatten().count() as u64;
+            behind = left.saturating_sub(u64::from(last)) * u64::from(asked.length);
+            let delays = train.arrivals.iter().filter_map(|it| {
+                let sent = train.sent.get(it.number as usize).copied().flatten()?;
+                Some(it.at.saturating_sub(sent))
+            });
+            let (least, most) =
+                delays.fold((i64::MAX, i64::MIN), |(least, most), it| (least.min(it), most.max(it)));
+            waited = Span(most.saturating_sub(least)).or_zero().min(MOST_QUEUE);
+        }
+        // All that came has left the queue. What did not may still be in it.
+        let behind = Span::from_secs_f64(behind as f64 * 8.0 / rate).min(MOST_QUEUE);
+        if behind > Span::ZERO {
+            let patience = self.patience.now();
+            self.drained_at = now + (behind + waited - patience).or_zero();
+        }
+    }
+}
+
+impl Estimator for Careful {
+    fn next(&mut self, now: Mono) -> Step {
+        self.begin.get_or_insert(now);
+        self.now = self.now.max(now);
+        if self.over.is_some() {
+            return Step::Done;
+        }
+        if self.build.is_some() {
+            if let Some(step) = self.next_scout(now) {
+                return step;
+            }
+            self.begin_method(now);
+        }
+        if self.over.is_some() {
+            return Step::Done;
+        }
+        if self.serving.is_none() {
+            let Some(method) = &mut self.method else { return Step::Done };
+            let Step::Volley { volley, due } = method.next(now) else {
+                self.over = Some(Over::Content);
+                return Step::Done;
+            };
+            self.serving = Some(Serving { volley, due, report: VolleyReport::default(), began_at: None });
+        }
+        let Some((part, due)) = self.next_part(now) else {
+            self.hand_over(now);
+            self.over = Some(Over::OutOfTime);
+            return Step::Done;
+        };
+        self.ask(part, due)
+    }
+
+    fn take(&mut self, now: Mono, report: &VolleyReport, took: Span) {
+        self.now = self.now.max(now);
+        self.came.observe(report);
+        self.patience.observe(report);
+        if self.build.is_some() {
+            let beyond = took - self.instrument.rtt * 3 / 2;
+            let seen = self.scout.observe(&self.part, report, beyond);
+            let came = report.trains.first().map_or(0, |train| train.arrivals.len() as u32);
+            if let Some(rate) = seen {
+                self.carried.saw_first(came, rate);
+            }
+            self.carried.count(now, took, &self.part, report);
+            self.note_queue(now, report);
+            return;
+        }
+        self.carried.observe(&self.part, report);
+        self.carried.count(now, took, &self.part, report);
+        self.note_queue(now, report);
+        let Some(serving) = &mut self.serving else { return };
+        serving.began_at.get_or_insert(Mono(now.0.saturating_sub(took.nanos().max(0).unsigned_abs())));
+        let done = serving.report.trains.len();
+        for (train, of) in report.trains.iter().zip(&serving.volley.trains[done..]) {
+            let mut train = train.clone();
+            // What was cut off has not left.
+            train.sent.resize(of.packets as usize, None);
+            serving.report.trains.push(train);
+        }
+        if serving.report.trains.len() >= serving.volley.trains.len() {
+            self.hand_over(now);
+        }
+    }
+
+    fn answer(&self) -> Option<Estimate> {
+        self.conclusion().ok()
+    }
+
+    fn tight_link(&self) -> Option<TightLink> {
+        self.method.as_ref()?.tight_link()
+    }
+
+    fn modes(&self) -> Vec<RateMode> {
+        self.method.as_ref().map_or_else(Vec::new, Estimator::modes)
+    }
+}
+
+impl Came {
+    fn observe(&mut self, report: &VolleyReport) {
+        let sent: u64 = report.trains.iter().map(|train| train.sent.iter().flatten().count() as u64).sum();
+        let came: u64 = report.trains.iter().map(|train| train.arrivals.len() as u64).sum();
+        self.sent += sent;
+        self.arrived += came;
+        self.trains += report.trains.len() as u32;
+        if came > 0 {
+            (self.silent, self.silent_volleys) = (0, 0);
+        } else if sent > 0 {
+            self.silent += sent;
+            self.silent_volleys += 1;
+        }
+        for train in &report.trains {
+            let first = train.arrivals.first().map_or(0, |it| it.at);
+            let is_batched =
+                train.arrivals.len() >= 3 && train.arrivals.iter().all(|it| (it.at - first).abs() < BATCH);
+            self.batched += u32::from(is_batched);
+        }
+    }
+
+    /// Share of what left, 0..=1.
+    fn lost(&self) -> f64 {
+        self.sent.saturating_sub(self.arrived) as f64 / self.sent.max(1) as f64
+    }
+}
+
+/// An answer that says something: no bound that every path keeps, no rate below nothing.
+fn sound(mut answer: Estimate) -> Option<Estimate> {
+    let rate = &mut answer.rate;
+    if [rate.estimate, rate.lo, rate.hi].iter().any(|value| value.is_nan()) || rate.hi <= LEAST_RATE {
+        return None;
+    }
+    rate.lo = rate.lo.max(0.0);
+    match answer.bound {
+        Bound::AtLeast if rate.lo <= LEAST_RATE => None,
+        Bound::AtMost if !rate.hi.is_finite() => None,
+        Bound::None if !rate.hi.is_finite() && rate.lo <= LEAST_RATE => None,
+        // All that is known is how much it is at most.
+        Bound::None if rate.lo <= LEAST_RATE => {
+            answer.bound = Bound::AtMost;
+            rate.estimate = if rate.estimate <= LEAST_RATE { rate.hi } else { rate.estimate };
+            Some(answer)
+        }
+        Bound::AtMost if rate.estimate <= LEAST_RATE => {
+            rate.estimate = rate.hi;
+            Some(answer)
+        }
+        _ => Some(answer),
+    }
+}
+
+/// A train that does not leave.
+fn not_sent(train: &Train) -> TrainReport {
+    TrainReport { sent: vec![None; train.packets as usize], arrivals: Vec::new() }
+}
+
+fn shorten(train: &mut Train, packets: u32) {
+    train.packets = packets.max(1);
+    if let crate::Gaps::Each(gaps) = &mut train.gaps {
+        gaps.truncate(train.packets as usize - 1);
+    }
+}
+
+fn planned(volley: &Volley, fastest: f64) -> Span {
+    let one = |train: &Train| train.rest.or_zero() + duration(train, f64::from(train.length) * 8.0, fastest);
+    volley.trains.iter().map(one).sum()
+}
+
+/// A volley that takes longer is sent in parts, bit by bit within what a responder grants.
+const LONGEST_PART: Span = Span::from_secs(6);
+/// bit/s of a path of which nothing has come yet.
+const UNKNOWN_RATE: f64 = 2e4;
+/// For the last packet, and for the hosts.
+const MARGIN: Span = Span::from_millis(20);
+/// A queue that holds more than that is waited for no longer.
+const MOST_QUEUE: Span = Span::from_secs(5);
+/// Volleys of which nothing came after others: loss alone would hardly have taken them.
+const SILENT_VOLLEYS: u32 = 2;
+/// Loss above this keeps trains from coming whole.
+const MUCH_LOSS: f64 = 0.1;
+/// Loss above this leaves no lower end where a method sees none.
+const BLURRING_LOSS: f64 = 0.05;
+/// Loss above this is said with every figure.
+const TOLD_LOSS: f64 = 0.1;
+/// bit/s; a rate below is nothing.
+const LEAST_RATE: f64 = 1.0;
+/// ns; packets that come closer than that came at once.
+const BATCH: i64 = 1_000;
+/// Times the limit that a method would need, beyond which it is not begun.
+const FAR_TOO_SHORT: i64 = 8;
+/// Share of lost packets from which on the next volley is likely to lose one.
+const FEW_LOST: f64 = 0.005;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! What the path was seen to carry: the fastest of the rates at which trains came lately.
+//!
+//! A train says something about that if it came faster than what is known, or if it was held up:
+//! one that came as slowly as it left says nothing. A longer train that was held up says more than
+//! a short one, which a bucket's credit may have paid for. Where a good deal is lost, it counts how
+//! much came altogether: see [`Held`].
+
+use netaware_units::{Mono, Span};
+
+use crate::{Train, TrainReport, Volley, VolleyReport};
+
+/// The rates.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Carried {
+    /// The newest last.
+    lately: Vec<Seen>,
+    period: Period,
+    held: Option<Held>,
+}
+
+/// A train, or a whole volley, and how fast it came.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    packets: f64,
+    /// bit/s.
+    rate: f64,
+}
+
+/// What comes in the long run of what is sent, where much is lost. Nobody knows whether a policer
+/// drops what is too much, or chance drops what it likes. So less is sent, no more than came, and
+/// then more again as long as the share that is lost stays what it was when least was lost: loss by
+/// chance does not grow with the rate, that of a policer does.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    /// bit/s that may be sent.
+    rate: f64,
+    /// Least share that was lost in a period, 0..=1.
+    least: f64,
+    /// Share that was lost at first, 0..=1.
+    first: f64,
+    /// Bits that were sent since then, and what of that was lost.
+    sent: f64,
+    lost: f64,
+}
+
+/// What was sent and what came since the last judgement, bits.
+#[derive(Debug, Clone, Copy, Default)]
+struct Period {
+    since: Option<Mono>,
+    sent: f64,
+    came: f64,
+    packets: u32,
+}
+
+impl Carried {
+    /// What may be sent in the long run, bit/s; `None` before anything came.
+    pub(super) fn rate(&self) -> Option<f64> {
+        let fastest = self.fastest()?;
+        Some(self.held.map_or(fastest, |held| held.rate.min(fastest)))
+    }
+
+    /// What came of long trains, whatever was lost, bit/s.
+    pub(super) fn fastest(&self) -> Option<f64> {
+        let longest = self.lately.iter().map(|seen| seen.packets).fold(0.0, f64::max);
+        let long = self.lately.iter().filter(|seen| seen.packets * LONG_ENOUGH >= longest);
+        long.map(|seen| seen.rate).reduce(f64::max)
+    }
+
+    /// What the path lets through in the long run, bit/s, where it was seen that it loses much less
+    /// of less.
+    pub(super) fn policed(&self) -> Option<f64> {
+        let held = self.held.filter(|held| held.sent > 0.0 && held.lost < FELL * held.first * held.sent)?;
+        Some(held.rate)
+    }
+
+    /// A first train of so many packets came at this rate, bit/s.
+    pub(super) fn saw_first(&mut self, packets: u32, rate: f64) {
+        if rate.is_finite() && rate > 0.0 {
+            self.lately.push(Seen { packets: f64::from(packets), rate });
+        }
+    }
+
+    /// What became of a volley.
+    pub(super) fn observe(&mut self, asked: &Volley, report: &VolleyReport) {
+        for (train, report) in asked.trains.iter().zip(&report.trains) {
+            if let Some((came, left)) = rates(train, report) {
+                self.saw(report.arrivals.len(), came, left);
+            }
+        }
+        if let Some((packets, came, left)) = of_all(asked, report) {
+            // All of its trains together filled a queue.
+            if came < HELD_UP * left {
+                self.saw(packets, came, left);
+            }
+        }
+    }
+
+    fn saw(&mut self, packets: usize, came: f64, left: f64) {
+        let known = self.lately.iter().map(|seen| seen.rate).fold(0.0, f64::max);
+        if came > known || came < HELD_UP * left {
+            self.lately.push(Seen { packets: packets as f64, rate: came });
+            if self.lately.len() > LATELY {
+                self.lately.remove(0);
+            }
+        }
+    }
+
+    /// Counts what was lost of a volley that took until now.
+    pub(super) fn count(&mut self, now: Mono, took: Span, asked: &Volley, report: &VolleyReport) {
+        let began = Mono(now.0.saturating_sub(took.nanos().max(0).unsigned_abs()));
+        let period = &mut self.period;
+        let since = *period.since.get_or_insert(began);
+        for (train, report) in asked.trains.iter().zip(&report.trains) {
+            let bits = f64::from(train.length) * 8.0;
+            let left = report.sent.iter().flatten().count();
+            period.packets += left as u32;
+            period.sent += bits * left as f64;
+            period.came += bits * report.arrivals.len() as f64;
+        }
+        let lost = 1.0 - period.came / period.sent.max(1.0);
+        let lasted = now.since(since).secs_f64();
+        // What came of a burst in no time may be all that comes in a while.
+        let is_news = self.held.is_none() && lost > MUCH && period.packets >= MANY;
+        if !is_news && (lasted < PERIOD || period.packets < FEWEST) {
+            return;
+        }
+        let lasted = if self.held.is_none() { lasted.max(FIRST_PERIOD) } else { lasted };
+        let Period { sent, came, .. } = self.period;
+        self.period = Period { since: Some(now), ..Period::default() };
+        self.judge(sent / lasted, came / lasted, lasted);
+    }
+
+    /// bit/s that were sent and that came for so many seconds.
+    fn judge(&mut self, sent: f64, came: f64, lasted: f64) {
+        let lost = 1.0 - came / sent.max(1.0);
+        let came = came.max(LEAST);
+        self.held = match self.held {
+            None if lost > MUCH => {
+                Some(Held { rate: came * CAUTION, least: lost, first: lost, sent: 0.0, lost: 0.0 })
+            }
+            None => None,
+            Some(held) => {
+                let is_more = lost > MUCH && lost > held.least * MORE + STRAY;
+                let least = held.least.min(lost);
+                let rate = match () {
+                    () if is_more => held.rate.min(CAUTION * came / (1.0 - least).max(MUCH)),
+                    () if sent * 2.0 > held.rate => held.rate * GROWTH,
+                    () => held.rate,
+                };
+                let (sent, lost) = (held.sent + sent * lasted, held.lost + lost * sent * lasted);
+                Some(Held { rate, least, sent, lost, ..held })
+            }
+        };
+    }
+}
+
+/// Packets of a volley that came, and bit/s at which it came and left, pauses included.
+fn of_all(asked: &Volley, report: &VolleyReport) -> Option<(usize, f64, f64)> {
+    let (mut sends, mut arrivals) = ((i64::MAX, i64::MIN), (i64::MAX, i64::MIN));
+    let widen = |ends: &mut (i64, i64), at: i64| *ends = (ends.0.min(at), ends.1.max(at));
+    let (mut bits, mut packets) = (0.0, 0);
+    for (train, report) in asked.trains.iter().zip(&report.trains) {
+        for arrival in &report.arrivals {
+            let Some(Some(sent)) = report.sent.get(arrival.number as usize) else { continue };
+            bits += f64::from(train.length) * 8.0;
+            packets += 1;
+            widen(&mut sends, *sent);
+            widen(&mut arrivals, arrival.at);
+        }
+    }
+    let span = |(first, last): (i64, i64)| last.saturating_sub(first).max(1) as f64 / 1e9;
+    (packets >= LONG && span(arrivals) > LASTS).then(|| (packets, bits / span(arrivals), bits / span(sends)))
+}
+
+/// bit/s at which the second half of a train came and left: a credit may have paid for the first.
+fn rates(train: &Train, report: &TrainReport) -> Option<(f64, f64)> {
+    let all = &report.arrivals;
+    let (whole, last) = (all.first()?, all.last()?);
+    let is_long = all.len() >= LONG || last.at.saturating_sub(whole.at) as f64 / 1e9 >= LASTS;
+    if all.len() < 3 || !is_long {
+        return None;
+    }
+    let first = if all.len() >= HALVED { all.get(all.len() / 2)? } else { whole };
+    let came = last.at.checked_sub(first.at).filter(|span| *span > 0)? as f64 / 1e9;
+    let sent = |number: u32| report.sent.get(number as usize).copied().flatten();
+    let left = sent(last.number)?.saturating_sub(sent(first.number)?) as f64 / 1e9;
+    let bits = f64::from(train.length) * 8.0;
+    let gaps = all.iter().filter(|it| it.at > first.at).count() as f64;
+    let between = f64::from(last.number.saturating_sub(first.number));
+    Some((bits * gaps / came, bits * between / left.max(1e-9)))
+}
+
+/// Trains that are remembered.
+const LATELY: usize = 8;
+/// A train that came at less than this of the rate at which it left was held up.
+const HELD_UP: f64 = 0.8;
+/// Packets of a train whose second half says enough.
+const HALVED: usize = 12;
+/// Packets, or s, of a train that says what the path carries.
+const LONG: usize = 24;
+const LASTS: f64 = 0.005;
+/// Trains that have this part of the longest one's packets count.
+const LONG_ENOUGH: f64 = 2.0;
+/// Share that is lost: with less than that no more than 1.25 times what came was sent.
+const MUCH: f64 = 0.15;
+/// Times and share by which a loss is more than another.
+const MORE: f64 = 1.3;
+const STRAY: f64 = 0.05;
+/// Of what came, what is sent then.
+const CAUTION: f64 = 0.9;
+/// Loss below this share of what it was at first has gone with the rate.
+const FELL: f64 = 0.5;
+/// By which the rate grows from period to period.
+const GROWTH: f64 = 1.2;
+/// s and packets of a period.
+const PERIOD: f64 = 0.2;
+const FEWEST: u32 = 24;
+/// The same of the first of which much is lost.
+const FIRST_PERIOD: f64 = 0.5;
+const MANY: u32 = 24;
+/// bit/s.
+const LEAST: f64 = 1e4;
