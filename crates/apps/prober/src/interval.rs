@@ -39,9 +39,7 @@ impl IntervalMeter {
         let every = self.every;
         let open = self.open(direction);
         match tick {
-            Tick::Draining(most) => watch.tell(Progress::Note(format!(
-                "the time is up; waiting, at most {most}, for what is still in the path's queues"
-            ))),
+            Tick::Draining(most) => watch.drains(*most),
             Tick::Sender(tick) => {
                 open.retransmits = match (open.retransmits, tick.retransmits) {
                     (Some(sum), Some(more)) => Some(sum + more),

@@ -13,6 +13,7 @@ use netaware_units::{BitRate, ByteCount, Span};
 
 use crate::echo::{EchoOrder, EchoRun, EchoSizes};
 use crate::lane::{self, Lane};
+use crate::lease;
 use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings};
 use crate::request::{LatencyRequest, Rhythm, Target, Transport};
@@ -35,7 +36,8 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
 
     let turns = i64::try_from(lanes.iter().filter(|lane| lane.is_alive()).count()).unwrap_or(1)
         * i64::try_from(request.transports.len()).unwrap_or(1);
-    let blocks = blocks(request, turns);
+    let round_trip = lanes.iter().map(Lane::round_trip).max().unwrap_or_default();
+    let blocks = blocks(request, turns, round_trip);
     let needs = Needs::of(request, &lanes, blocks);
     let lease = (needs.block * (turns * i64::from(blocks)) + SLACK).min(LONGEST_LEASE);
     let is_reserved = sizes(request).fills_the_path() && request.transports.contains(&Transport::Tcp);
@@ -47,7 +49,8 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     }
     let mut probes: Vec<Vec<Probe>> =
         lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease)).collect();
-    watch.expect(watch.done() + promise(request, &lanes, &probes, &needs, blocks));
+    let exchange = lease::exchange(&lanes, watch.done());
+    watch.announce(promise(request, &lanes, &probes, &needs, blocks), exchange);
     for block in 0..blocks {
         for turn in lane::turns(lanes.len(), block) {
             if is_reserved
@@ -217,15 +220,11 @@ fn promise(
 ) -> Span {
     let of = |lane: &Lane| {
         let rtt = lane.round_trip();
-        let each = match request.rhythm {
-            Rhythm::Closed(depth) => rtt / i64::from(depth.max(1)),
-            Rhythm::Open { spacing, .. } => spacing,
-        };
         let cap = lane
             .duration_cap()
             .filter(|cap| needs.block > *cap)
             .map(|cap| needs.longest(cap) * i64::from(blocks));
-        let sending = lasting(request, each);
+        let sending = lasting_at(request, rtt);
         cap.map_or(sending, |cap| sending.min(cap)) + rtt * i64::from(blocks)
     };
     let all = lanes.iter().zip(probes);
@@ -316,10 +315,23 @@ fn lasting(request: &LatencyRequest, each: Span) -> Span {
     }
 }
 
-/// One alone needs no turns, and few requests are not worth splitting.
-fn blocks(request: &LatencyRequest, taking_turns: i64) -> u16 {
+/// One alone needs no turns, and few requests are not worth splitting. Each block waits for its last
+/// answer, so on a long path there are fewer: their round trips take a fifth of the time at most.
+fn blocks(request: &LatencyRequest, taking_turns: i64, round_trip: Span) -> u16 {
     let enough = request.count.is_none_or(|count| count >= u64::from(BLOCKS) * 10);
-    if taking_turns > 1 && enough { BLOCKS } else { 1 }
+    if taking_turns <= 1 || !enough {
+        return 1;
+    }
+    let fitting = lasting_at(request, round_trip).nanos() / 5 / round_trip.nanos().max(1);
+    u16::try_from(fitting.clamp(1, i64::from(BLOCKS))).unwrap_or(BLOCKS)
+}
+
+/// How long one version takes over one transport where round trips are known.
+fn lasting_at(request: &LatencyRequest, round_trip: Span) -> Span {
+    match request.rhythm {
+        Rhythm::Closed(depth) => lasting(request, round_trip / i64::from(depth.max(1))),
+        Rhythm::Open { spacing, .. } => lasting(request, spacing),
+    }
 }
 
 fn plan(request: &LatencyRequest, block: u16, blocks: u16) -> EchoOrder {
@@ -386,6 +398,17 @@ fn options_of(request: &LatencyRequest) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_path_is_measured_in_fewer_blocks() {
+        let timed = LatencyRequest {
+            count: None,
+            time: Some(Span::from_secs(3)),
+            ..LatencyRequest::new(Target::new("::1"))
+        };
+        let blocks = |millis| blocks(&timed, 2, Span::from_millis(millis));
+        assert_eq!([0, 20, 120, 600, 3000].map(blocks), [BLOCKS, BLOCKS, 5, 1, 1]);
+    }
 
     #[test]
     fn blocks_lose_no_request() {

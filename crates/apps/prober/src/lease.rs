@@ -25,6 +25,16 @@ pub(crate) fn around(lanes: &[Lane], transfers: i64, connects: i64) -> Span {
     alive.map(|lane| exchanges(lane.round_trip(), connects) * transfers).sum()
 }
 
+/// What one exchange with the responder takes: a round trip, or more where packets are lost, as
+/// opening the sessions has shown, which took `opening`.
+pub(crate) fn exchange(lanes: &[Lane], opening: Span) -> Span {
+    let alive = lanes.iter().filter(|lane| lane.is_alive());
+    let longest = alive.map(Lane::round_trip).max().unwrap_or_default();
+    longest.max(opening / OPENING_ROUND_TRIPS)
+}
+
+/// Of opening a session, or a little more: connecting a few times, hello, welcome.
+const OPENING_ROUND_TRIPS: i64 = 10;
 /// On a path without delay.
 const FIXED: Span = Span::from_millis(60);
 /// Open, start, end; what is sent begins half a round trip later, and is heard of half of one.

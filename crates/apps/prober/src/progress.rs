@@ -67,16 +67,38 @@ pub(crate) struct Watch<'a> {
     listener: &'a mut dyn FnMut(Progress),
     began_at: netaware_units::Mono,
     total: Span,
+    /// That queues drain after the time is up has been said.
+    is_draining_said: bool,
 }
 
 impl<'a> Watch<'a> {
     pub(crate) fn new(total: Span, listener: &'a mut dyn FnMut(Progress)) -> Self {
-        Self { listener, began_at: netaware_io::clock::now(), total }
+        Self { listener, began_at: netaware_io::clock::now(), total, is_draining_said: false }
     }
 
     /// What it will take is known only now.
     pub(crate) fn expect(&mut self, total: Span) {
         self.total = total;
+    }
+
+    /// What the `rest` takes is known only now that the path is. Where that makes the whole longer
+    /// than was promised, the person who waits is told before it goes on. `round_trip` is what an
+    /// exchange with the responder takes.
+    pub(crate) fn announce(&mut self, rest: Span, round_trip: Span) {
+        let whole = self.done() + rest;
+        if let Some(note) = longer(self.total, whole, round_trip) {
+            self.tell(Progress::Note(note));
+        }
+        self.total = whole;
+    }
+
+    /// The time is up, and data that are still in the path's queues are waited for. Said once.
+    pub(crate) fn drains(&mut self, at_most: Span) {
+        if !std::mem::replace(&mut self.is_draining_said, true) {
+            let note =
+                "the time is up, and what is still in the path's queues is waited for: this takes up to";
+            self.tell(Progress::Note(format!("{note} {at_most} longer")));
+        }
     }
 
     /// Waiting for other measurements is not part of the plan: the clock is put back.
@@ -97,5 +119,33 @@ impl<'a> Watch<'a> {
 
     pub(crate) fn tell(&mut self, progress: Progress) {
         (self.listener)(progress);
+    }
+}
+
+/// What is said of a measurement that takes `whole` where `promised` was the promise.
+fn longer(promised: Span, whole: Span, round_trip: Span) -> Option<String> {
+    let rounded = Span::from_secs((whole + whole / 20).nanos() / 1_000_000_000 + 1);
+    let is_longer = whole > promised + promised / 10 + NOTICEABLE;
+    is_longer.then(|| {
+        format!(
+            "this takes about {rounded} instead of {promised}: an exchange with the responder takes {round_trip} on \
+             this path"
+        )
+    })
+}
+
+/// Less than this is not worth a word.
+const NOTICEABLE: Span = Span::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_that_the_path_does_not_keep_is_taken_back_beforehand() {
+        let said = |whole| longer(Span::from_secs(6), Span::from_millis(whole), Span::from_millis(600));
+        assert_eq!((said(6000), said(7000)), (None, None));
+        let note = said(22_000).unwrap();
+        assert!(note.starts_with("this takes about 24.0 s instead of 6.00 s: "), "{note}");
     }
 }

@@ -202,16 +202,24 @@ enum Cut {
 /// transfers and then says goodbye: the goodbye is waited for, so that the reason does not depend
 /// on which of the two is read first.
 fn cut_lanes(lanes: &mut [Lane], findings: &[Findings]) -> Vec<Cut> {
-    let was_cut = |found: &Findings| {
+    let ended = |found: &Findings| {
         let tcp = found.tcp.iter().map(|round| round.ended.outcome);
-        tcp.chain(found.udp.iter().map(|round| round.ended.outcome)).any(|it| it == Outcome::Interrupted)
+        tcp.chain(found.udp.iter().map(|round| round.ended.outcome)).collect::<Vec<_>>()
     };
-    let cut = lanes.iter_mut().zip(findings).filter(|(lane, found)| lane.is_alive() && was_cut(found));
-    cut.map(|(lane, _)| {
+    let alive = lanes.iter_mut().zip(findings).filter(|(lane, _)| lane.is_alive());
+    let cut = alive.filter_map(|(lane, found)| {
+        let ended = ended(found);
+        if ended.iter().all(|outcome| *outcome == Outcome::Complete) {
+            return None;
+        }
         lane.await_goodbye("finish", GOODBYE_PATIENCE);
-        if lane.is_alive() { Cut::Unexplained } else { Cut::Explained }
-    })
-    .collect()
+        match lane.is_alive() {
+            false => Some(Cut::Explained),
+            // What failed at this end has its own reason.
+            true => ended.contains(&Outcome::Interrupted).then_some(Cut::Unexplained),
+        }
+    });
+    cut.collect()
 }
 
 /// The responder says goodbye within a second of ending its transfers, and it travels.

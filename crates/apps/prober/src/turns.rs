@@ -49,6 +49,10 @@ pub(crate) fn take(
     let rounds = if alive > 1 && !course.counted { ROUNDS } else { 1 };
     let around = lease::around(&lanes, i64::from(rounds), course.connects);
     lane::reserve_all(&mut lanes, course.time * versions + around + SLACK, stop, &mut watch);
+    let sending = course.time * i64::try_from(alive).unwrap_or(1);
+    let exchange = lease::exchange(&lanes, watch.done());
+    let transfers = i64::from(rounds) * i64::try_from(alive).unwrap_or(1);
+    watch.announce(sending + lease::exchanges(exchange, course.connects) * transfers, exchange);
     let mut turns_left = i64::from(rounds) * i64::try_from(alive).unwrap_or(1);
     for round in 0..rounds {
         for index in lane::turns(lanes.len(), round) {

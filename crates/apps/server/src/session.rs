@@ -137,6 +137,9 @@ pub(crate) struct Session<'a> {
     strikes: u32,
     /// When the latest ping came, or the session opened.
     pinged_at: Mono,
+    /// What a sender of this session has left in the path's queues takes so long to drain. The
+    /// acknowledgements of the prober's pings are behind it, and without them its TCP sends no more.
+    draining: Span,
     /// The longest time between two pings so far, and before the first.
     longest_gap: Span,
     summary: Summary,
@@ -157,6 +160,7 @@ impl<'a> Session<'a> {
             actions: VecDeque::new(),
             strikes: 0,
             pinged_at: now,
+            draining: Span::ZERO,
             longest_gap: Span::ZERO,
             summary: Summary::default(),
         }
@@ -227,7 +231,7 @@ impl<'a> Session<'a> {
     /// longer distances, the path delays or loses them, and a slow path is not taken for a dead
     /// one. The first gap, between the welcome and what follows it, has the round trip in it.
     fn patience(&self) -> Span {
-        (self.longest_gap * GAPS).clamp(SILENCE_LIMIT, LONGEST_PATIENCE)
+        (self.longest_gap * GAPS).clamp(SILENCE_LIMIT, LONGEST_PATIENCE) + self.draining
     }
 
     /// A message, or why it is none.

@@ -86,6 +86,8 @@ pub struct Kind {
     pub ports: [u16; 2],
     /// It says that its transport understands ECN.
     pub ecn: bool,
+    /// It resets a connection of TCP.
+    pub reset: bool,
 }
 
 /// What became of an offered packet.

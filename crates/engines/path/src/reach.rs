@@ -329,7 +329,10 @@ impl Reach {
     fn choose(&mut self, now: Mono) -> (Asked, Span) {
         // More often than once a second is refused by most hosts.
         let udp_due = self.udp_at.map_or(now, |at| at + UDP_EVERY);
-        if now >= udp_due || !self.plan.echo {
+        // A host that answers none of these is asked by other means in between: the patience for an
+        // answer that does not come may be longer than that second.
+        let in_a_row = self.asked == Asked::Udp && self.plan.echo;
+        if (now >= udp_due && !in_a_row) || !self.plan.echo {
             let due = udp_due.max(now);
             self.udp_at = Some(due);
             return (Asked::Udp, (due - now).max(self.plan.gap));

@@ -27,6 +27,8 @@ pub(crate) struct Header {
     pub(crate) later_fragment: bool,
     /// Of source and destination; 0 where they are not visible.
     pub(crate) ports: [u16; 2],
+    /// It resets a connection of TCP.
+    pub(crate) reset: bool,
     /// DSCP and ECN.
     pub(crate) traffic_class: u8,
 }
@@ -36,6 +38,9 @@ pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
 pub(crate) const ICMPV6: u8 = 58;
 const IPV6_FRAGMENT: u8 = 44;
+/// Offset of the flags in a segment, and the one that resets (RFC 9293 §3.1).
+const TCP_FLAGS: usize = 13;
+pub(crate) const TCP_RST: u8 = 4;
 
 const V4_HEADER: usize = 20;
 const V6_HEADER: usize = 40;
@@ -69,6 +74,7 @@ impl Header {
             payload_at,
             later_fragment: fragment & 0x1fff != 0,
             ports: [0; 2],
+            reset: false,
             traffic_class: head[1],
         };
         // More fragments to come or offset: only the first piece has ports, so none counts them.
@@ -96,6 +102,7 @@ impl Header {
             payload_at: V6_HEADER,
             later_fragment: protocol == IPV6_FRAGMENT && offset != 0,
             ports: [0; 2],
+            reset: false,
             traffic_class: head[0] << 4 | head[1] >> 4,
         };
         Some(header.with_flow(&head[8..40], bytes, true))
@@ -107,6 +114,8 @@ impl Header {
         self.flow = fnv(addresses.iter().chain([&self.protocol]).chain(ports));
         if let [a, b, c, d] = *ports {
             self.ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
+            let flags = bytes.get(self.payload_at + TCP_FLAGS).copied().unwrap_or_default();
+            self.reset = self.protocol == TCP && flags & TCP_RST != 0;
         }
         self
     }
@@ -119,7 +128,7 @@ impl Header {
             ICMP | ICMPV6 => Protocol::Icmp,
             _ => Protocol::Other,
         };
-        Kind { protocol, ports: self.ports, ecn: self.traffic_class & 0b11 != 0 }
+        Kind { protocol, ports: self.ports, ecn: self.traffic_class & 0b11 != 0, reset: self.reset }
     }
 
     /// What follows the IP header.

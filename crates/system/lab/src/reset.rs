@@ -47,7 +47,7 @@ pub(crate) fn emit(header: &Header, about: &[u8], onward: bool, out: &mut Vec<u8
 
 const FIN: u8 = 1;
 const SYN: u8 = 2;
-const RST: u8 = 4;
+const RST: u8 = packet::TCP_RST;
 const ACK: u8 = 16;
 
 #[cfg(test)]

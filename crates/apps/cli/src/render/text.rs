@@ -244,8 +244,8 @@ mod tests {
             assert!(!shown.contains(zero), "{zero} in {shown}");
         }
         for line in [
-            "resent                 unknown",
-            "cwnd                   unknown",
+            "resent                  unknown",
+            "cwnd                    unknown",
             "(partial)",
             "of 20.0 s counted",
         ] {

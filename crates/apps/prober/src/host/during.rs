@@ -169,8 +169,13 @@ mod tests {
 
     #[test]
     fn what_a_responder_makes_up_of_its_processors_is_cut_to_what_can_be() {
-        let mad =
-            CpuUse { denied: Some(7.0), steal: Some(-1.0), process_user: Some(1e300), ..CpuUse::default() };
+        let mad = CpuUse {
+            denied: Some(7.0),
+            steal: Some(-1.0),
+            process_user: Some(1e300),
+            process_system: Some(0.0),
+            ..CpuUse::default()
+        };
         let health = During::default().with_responder(Some(&mad)).health();
         assert_eq!((health.responder_denied, health.responder_steal), (Some(1.0), Some(0.0)));
         assert!(health.responder_process.is_some_and(|cores| cores < 1e6), "{health:?}");

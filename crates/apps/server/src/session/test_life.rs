@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use netaware_record::{Outcome, ReceiverTick, SenderTick};
-use netaware_units::{ByteCount, Mono, Span};
+use netaware_record::{Outcome, ReceiverTick, SenderTick, StreamEnd};
+use netaware_units::{BitRate, ByteCount, Mono, Span};
 use netaware_wire::control::{ChannelEnd, EndReport, ErrorCode, ServerMessage, TestPlan, VolleySpec};
 
 use super::{Action, Session, report};
@@ -427,6 +427,7 @@ impl Session<'_> {
             self.tell_held(test);
         }
         let Some(entry) = self.tests.remove(&test) else { return };
+        self.draining = left_in_queues(&entry.plan, &report);
         if entry.has_run {
             self.summary.bytes = self.summary.bytes.saturating_add(report::bytes(&report).0);
         }
@@ -446,6 +447,22 @@ impl Session<'_> {
         self.leave_when_idle();
         self.close_when_empty();
     }
+}
+
+/// How long what a sender has left in the path's queues takes to drain, by the rate at which it was
+/// acknowledged.
+fn left_in_queues(plan: &TestPlan, report: &EndReport) -> Span {
+    let (TestPlan::Tcp(plan), EndReport::TcpSender(end)) = (plan, report) else { return Span::ZERO };
+    let told = end.acknowledged_bytes.zip(end.acknowledged);
+    let Some((acked, over)) = told.filter(|(acked, over)| acked.0 > 0 && *over > Span::ZERO) else {
+        return Span::ZERO;
+    };
+    let sum = |of: fn(&StreamEnd) -> Option<ByteCount>| {
+        end.streams.iter().filter_map(of).map(|bytes| bytes.0).sum::<u64>()
+    };
+    let sent = sum(|stream| stream.bytes_sent).saturating_sub(sum(|stream| stream.bytes_resent));
+    let left = ByteCount(sent.saturating_sub(acked.0));
+    BitRate::mean(acked, over).time_for(left).min(plan.longest_drain())
 }
 
 /// Whether too little has moved in a slice to spend a message on it.

@@ -49,7 +49,8 @@ impl FilterState {
         }
         match self.filter.action {
             FilterAction::Drop => Some(DropCause::Filter),
-            FilterAction::Reset => Some(DropCause::Reset),
+            // A host that was reset says so to the other end when that goes on.
+            FilterAction::Reset => (!seen.kind.reset).then_some(DropCause::Reset),
             FilterAction::Limit { .. } => {
                 let limit = self.limit.as_mut()?;
                 let bytes = u64::from(seen.length);
@@ -103,7 +104,7 @@ mod tests {
     };
 
     fn seen(protocol: Protocol, length: u32) -> Seen {
-        let kind = Kind { protocol, ports: [40_000, 443], ecn: false };
+        let kind = Kind { protocol, ports: [40_000, 443], ecn: false, reset: false };
         Seen { version: IpVersion::V6, kind, length, flow: 1 }
     }
 
@@ -136,6 +137,10 @@ mod tests {
         assert_eq!(found, [false, false, true, true]);
         assert_eq!(filter.judge(0, of_flow(2)), None);
         assert_eq!(filter.judge(0, of_flow(1)), Some(DropCause::Reset));
+        // What an end says that was reset goes through: the other end may have heard of nothing yet.
+        let mut says = of_flow(1);
+        says.kind.reset = true;
+        assert_eq!(filter.judge(0, says), None);
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl Outlet<'_> {
     /// What filters look at. An answer is ICMP, whatever it is about.
     pub(super) fn seen(&mut self, packet: Carried, slot: u32) -> Seen {
         let probe = self.probes.get(slot);
-        let icmp = Kind { protocol: Protocol::Icmp, ports: [0; 2], ecn: false };
+        let icmp = Kind { protocol: Protocol::Icmp, ports: [0; 2], ecn: false, reset: false };
         let kind = if probe.answer.is_some() { icmp } else { probe.kind };
         Seen { version: packet.version, kind, length: packet.length, flow: probe.packet.flow }
     }

@@ -289,7 +289,7 @@ fn a_transmission_carries_what_waits_up_to_its_limits_in_packets_and_bytes() {
 #[test]
 fn a_filter_drops_what_it_names_and_answers_count_as_icmp() {
     const HOP: &str = "[[hop]]\nrate = '8Mbit/s'\n";
-    let kind = |protocol, port| Kind { protocol, ports: [40_000, port], ecn: false };
+    let kind = |protocol, port| Kind { protocol, ports: [40_000, port], ecn: false, reset: false };
     let cause = |filter: &str, id: u64, hop_limit: u8, kind: Kind| {
         let mut network =
             network(&format!("{}reverse.filters = [{filter}]\n{}", HOP, "[[hop]]\nrate = '8Mbit/s'\n"));

@@ -49,7 +49,8 @@ fn scenario(name: &str) -> Scenario {
 fn all_scenarios() -> BTreeSet<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scenarios");
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
-    files.map(|file| file.file_stem().unwrap().to_string_lossy().into_owned()).collect()
+    let paths = files.filter(|file| file.is_file());
+    paths.map(|file| file.file_stem().unwrap().to_string_lossy().into_owned()).collect()
 }
 
 /// What `of` says of each path, over both versions.
