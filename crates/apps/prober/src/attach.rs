@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::sync::atomic::Ordering;
 
 use netaware_io::clock;
 use netaware_io::options::{self, SocketOptions};
@@ -115,8 +116,22 @@ pub(crate) struct Flow {
     pub(crate) rtt: Span,
 }
 
-/// Knocks, repeats the cookie, and gets a flow number.
+/// Knocks, repeats the cookie, and gets a flow number. Where UDP was found to be blocked it does not
+/// try again: each try takes seconds.
 pub(crate) fn flow(session: &Session, options: &SocketOptions, test: u32) -> Result<Flow, Cause> {
+    if session.is_udp_blocked.load(Ordering::Acquire) {
+        return Err(Cause::UdpBlocked);
+    }
+    let began_at = clock::now();
+    let entered = enter(session, options, test);
+    // Where the control connection is silent as well, the path has failed and not UDP alone.
+    if matches!(entered, Err(Cause::UdpBlocked)) && session.link.heard_since(began_at) {
+        session.is_udp_blocked.store(true, Ordering::Release);
+    }
+    entered
+}
+
+fn enter(session: &Session, options: &SocketOptions, test: u32) -> Result<Flow, Cause> {
     let socket =
         options::connect_udp(session.link.peer(), options).map_err(|e| Cause::System(e.to_string()))?;
     let knock = Setup { token: session.token, test, cookie: Token::default() };

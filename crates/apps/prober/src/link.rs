@@ -125,7 +125,12 @@ impl Link {
     /// Data of a transfer came, or were acknowledged: the responder is there, even if its messages
     /// wait behind that data.
     pub(crate) fn sign_of_life(&self) {
-        self.shared.life_at.store(clock::now().0, Ordering::Release);
+        self.shared.life_at.fetch_max(clock::now().0, Ordering::AcqRel);
+    }
+
+    /// Whether anything of the responder has come since then.
+    pub(crate) fn heard_since(&self, at: Mono) -> bool {
+        self.shared.life_at.load(Ordering::Acquire) >= at.0
     }
 
     /// What the answer to a message may take beyond the responder's own time: as its answers to
@@ -274,7 +279,9 @@ impl Reader {
             match read {
                 Ok(0) => return Err(Cause::Lost("closed by the responder".into())),
                 Ok(read) => {
-                    self.silence.heard(clock::now());
+                    let now = clock::now();
+                    self.silence.heard(now);
+                    self.shared.life_at.fetch_max(now.0, Ordering::AcqRel);
                     pending.extend_from_slice(&chunk[..read]);
                     if !self.deliver(&mut pending)? {
                         return Ok(());

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::AtomicBool;
 
 use netaware_io::clock;
 use netaware_io::options::{self, ConnectError, SocketOptions};
@@ -37,6 +38,8 @@ pub(crate) struct Session {
     next_test: u32,
     /// Until when throughput tests may run, as far as this end can tell.
     pub(crate) reserved_until: Option<Mono>,
+    /// UDP to the responder's port got no answer while its TCP answered: nobody knocks again.
+    pub(crate) is_udp_blocked: AtomicBool,
     put_aside: VecDeque<ServerMessage>,
     /// Raised when the person wants to stop, or when the responder is gone.
     pub(crate) over: StopFlag,
@@ -86,6 +89,7 @@ impl Session {
             interface: local.and_then(|it| it.interface().or_else(|| netaware_host::interface_for(it.ip()))),
             next_test: 1,
             reserved_until: None,
+            is_udp_blocked: AtomicBool::new(false),
             put_aside: VecDeque::new(),
             over,
         })
