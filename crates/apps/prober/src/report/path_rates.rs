@@ -57,6 +57,8 @@ pub(crate) fn result(
     let bytes = ByteCount(answer.map_or(0, |answer| answer.bytes));
     let flags = noticed(answer);
     let silent = Some(done.silence).filter(Silence::is_told);
+    let is_silent = silent.is_some()
+        || missing.as_ref().is_some_and(|it| matches!(it.reason, NoRate::NothingCame | NoRate::WentSilent));
     PathRate {
         pedigree: Pedigree {
             method: answer.map_or("none", |answer| answer.method).to_owned(),
@@ -78,7 +80,7 @@ pub(crate) fn result(
         bytes,
         took: done.took,
         load: BitRate::mean(bytes, done.took),
-        flags: words(answer).into_iter().chain(silent.map(|_| "silent".to_owned())).collect(),
+        flags: words(answer).into_iter().chain(is_silent.then(|| "silent".to_owned())).collect(),
         remarks: flags
             .iter()
             .map(sentence)
@@ -185,7 +187,12 @@ fn missing(why: NoFigure, silent: Silence) -> MissingRate {
     let because = match why {
         NoFigure::NotSent => "none of the packets left the sending host".to_owned(),
         NoFigure::NothingCame { .. } | NoFigure::WentSilent { .. } if silent.is_told() => silence(silent),
-        NoFigure::NothingCame { packets } => format!("of {packets} packets none came"),
+        NoFigure::NothingCame { packets } => {
+            format!(
+                "of {packets} packets none came: something drops the trains, or they take longer than the time \
+                 that there was"
+            )
+        }
         NoFigure::WentSilent { packets } => format!("of the last {packets} packets none came"),
         NoFigure::TooLossy(share) => {
             format!("{} of the packets were lost, and too few trains came whole", percent(share))
