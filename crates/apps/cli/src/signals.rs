@@ -1,5 +1,5 @@
-//! Ctrl-C, SIGTERM or SIGHUP once ends what runs with what there is, twice ends the program; SIGUSR1
-//! asks how it stands.
+//! Ctrl-C, SIGTERM or SIGHUP once ends what runs with what there is, twice ends the program;
+//! SIGUSR1 asks how it stands.
 //!
 //! SIGQUIT is left alone: it ends the program at once, without a result.
 

@@ -116,8 +116,8 @@ pub(crate) struct Flow {
     pub(crate) rtt: Span,
 }
 
-/// Knocks, repeats the cookie, and gets a flow number. Where UDP was found to be blocked it does not
-/// try again: each try takes seconds.
+/// Knocks, repeats the cookie, and gets a flow number. Where UDP was found to be blocked it does
+/// not try again: each try takes seconds.
 pub(crate) fn flow(session: &Session, options: &SocketOptions, test: u32) -> Result<Flow, Cause> {
     if session.is_udp_blocked.load(Ordering::Acquire) {
         return Err(Cause::UdpBlocked);

@@ -61,7 +61,8 @@ pub(crate) struct EchoOrder {
     pub(crate) length: u32,
     /// Payload of a response.
     pub(crate) response: u32,
-    /// After how long without an answer a request is lost; in an [`EchoRun`] what it was in the end.
+    /// After how long without an answer a request is lost; in an [`EchoRun`] what it was in the
+    /// end.
     pub(crate) patience: Span,
     /// How that is meant.
     pub(crate) waiting: Waiting,

@@ -315,8 +315,9 @@ fn lasting(request: &LatencyRequest, each: Span) -> Span {
     }
 }
 
-/// One alone needs no turns, and few requests are not worth splitting. Each block waits for its last
-/// answer, so on a long path there are fewer: their round trips take a fifth of the time at most.
+/// One alone needs no turns, and few requests are not worth splitting. Each block waits for its
+/// last answer, so on a long path there are fewer: their round trips take a fifth of the time at
+/// most.
 fn blocks(request: &LatencyRequest, taking_turns: i64, round_trip: Span) -> u16 {
     let enough = request.count.is_none_or(|count| count >= u64::from(BLOCKS) * 10);
     if taking_turns <= 1 || !enough {

@@ -213,11 +213,11 @@ fn cut_lanes(lanes: &mut [Lane], findings: &[Findings]) -> Vec<Cut> {
             return None;
         }
         lane.await_goodbye("finish", GOODBYE_PATIENCE);
-        match lane.is_alive() {
-            false => Some(Cut::Explained),
-            // What failed at this end has its own reason.
-            true => ended.contains(&Outcome::Interrupted).then_some(Cut::Unexplained),
+        if !lane.is_alive() {
+            return Some(Cut::Explained);
         }
+        // What failed at this end has its own reason.
+        ended.contains(&Outcome::Interrupted).then_some(Cut::Unexplained)
     });
     cut.collect()
 }

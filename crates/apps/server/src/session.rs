@@ -138,7 +138,8 @@ pub(crate) struct Session<'a> {
     /// When the latest ping came, or the session opened.
     pinged_at: Mono,
     /// What a sender of this session has left in the path's queues takes so long to drain. The
-    /// acknowledgements of the prober's pings are behind it, and without them its TCP sends no more.
+    /// acknowledgements of the prober's pings are behind it, and without them its TCP sends no
+    /// more.
     draining: Span,
     /// The longest time between two pings so far, and before the first.
     longest_gap: Span,

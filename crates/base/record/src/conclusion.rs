@@ -2,9 +2,9 @@
 //! it in every format.
 //!
 //! A version that is marked as unreachable, or of which a phase failed, counts only if no other
-//! version was measured whole: that one of two IP versions is missing or broken is a result, and the
-//! record says why. Of the versions that count, the worst end of a phase is the end of the whole.
-//! Where nothing was measured at all, nothing is complete.
+//! version was measured whole: that one of two IP versions is missing or broken is a result, and
+//! the record says why. Of the versions that count, the worst end of a phase is the end of the
+//! whole. Where nothing was measured at all, nothing is complete.
 
 use crate::{MatrixResult, Outcome, Record, VersionResult};
 

@@ -56,36 +56,6 @@ impl Reach {
 /// Less what a clock may be late.
 const SENT_AGAIN_AFTER: Span = Span::from_millis(900);
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lost_syn_does_not_make_the_round_trip_a_second_longer() {
-        let reach = |connects: &[i64], round_trip: Option<i64>| Reach {
-            resolve: None,
-            connects: connects.iter().copied().map(Span::from_millis).collect(),
-            greeting: Span::ZERO,
-            round_trip: round_trip.map(Span::from_millis),
-        };
-        // Milliseconds of the connects, of TCP's own, and what is the shortest and the longest.
-        let rows: [(&[i64], Option<i64>, Option<(i64, i64)>); 6] = [
-            (&[20, 22, 25], Some(20), Some((20, 25))),
-            (&[1020, 22, 25], Some(21), Some((21, 25))),
-            (&[1020], Some(20), Some((20, 20))),
-            (&[1200, 1250, 2200], None, Some((1200, 1250))),
-            (&[], Some(7), Some((7, 7))),
-            (&[], None, None),
-        ];
-        for (connects, round_trip, want) in rows {
-            let reach = reach(connects, round_trip);
-            let found = reach.shortest_round_trip().zip(reach.longest_round_trip());
-            let want = want.map(|(least, most)| (Span::from_millis(least), Span::from_millis(most)));
-            assert_eq!(found, want, "{connects:?} {round_trip:?}");
-        }
-    }
-}
-
 /// Path MTU and hop counts.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -121,4 +91,36 @@ pub enum MtuFinding {
     Learnt,
     /// Larger packets vanish without an answer: TCP stalls on such a path.
     BlackHole,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Row = (&'static [i64], Option<i64>, Option<(i64, i64)>);
+
+    #[test]
+    fn a_lost_syn_does_not_make_the_round_trip_a_second_longer() {
+        let reach = |connects: &[i64], round_trip: Option<i64>| Reach {
+            resolve: None,
+            connects: connects.iter().copied().map(Span::from_millis).collect(),
+            greeting: Span::ZERO,
+            round_trip: round_trip.map(Span::from_millis),
+        };
+        // Milliseconds of the connects, of TCP's own, and what is the shortest and the longest.
+        let rows: [Row; 6] = [
+            (&[20, 22, 25], Some(20), Some((20, 25))),
+            (&[1020, 22, 25], Some(21), Some((21, 25))),
+            (&[1020], Some(20), Some((20, 20))),
+            (&[1200, 1250, 2200], None, Some((1200, 1250))),
+            (&[], Some(7), Some((7, 7))),
+            (&[], None, None),
+        ];
+        for (connects, round_trip, want) in rows {
+            let reach = reach(connects, round_trip);
+            let found = reach.shortest_round_trip().zip(reach.longest_round_trip());
+            let want = want.map(|(least, most)| (Span::from_millis(least), Span::from_millis(most)));
+            assert_eq!(found, want, "{connects:?} {round_trip:?}");
+        }
+    }
 }

@@ -52,8 +52,8 @@ pub struct ReachResult {
     /// Of the others: an answer came after the question had been given up.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub late: u32,
-    /// Questions that never left this host, by its own firewall or for want of a route: they are not
-    /// among the asked.
+    /// Questions that never left this host, by its own firewall or for want of a route: they are
+    /// not among the asked.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_sent: u32,
     /// What the answers were: `echo_reply`, `accepted`, `refused`, `port_unreachable`,
@@ -62,8 +62,8 @@ pub struct ReachResult {
     /// Who answered, if it was not the host itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
-    /// Share without an answer, in time or late, 0..=1; absent where nothing ever answered or the host
-    /// rations its answers.
+    /// Share without an answer, in time or late, 0..=1; absent where nothing ever answered or the
+    /// host rations its answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
     /// Which way it was lost, where that can be told.

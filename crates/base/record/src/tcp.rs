@@ -18,7 +18,8 @@ pub struct TcpResult {
     pub pedigree: Pedigree,
     /// How it ended.
     pub outcome: Outcome,
-    /// The time that was planned, all rounds together; absent where a number of bytes was asked for.
+    /// The time that was planned, all rounds together; absent where a number of bytes was asked
+    /// for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<Span>,
     /// Why it ended before that, in words; absent when it did not, or when nobody knows.
@@ -60,8 +61,8 @@ pub struct TcpResult {
     /// Congestion window, sum over streams, mean over the slices.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
     pub cwnd: Option<ByteCount>,
-    /// What was still in the path's queues when the time was up, of the round that left most; absent
-    /// when nothing came after it. It is not in `goodput`.
+    /// What was still in the path's queues when the time was up, of the round that left most;
+    /// absent when nothing came after it. It is not in `goodput`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_left: Option<QueueLeft>,
     /// Receiver's slices, all rounds.

@@ -252,7 +252,8 @@ const SPANS: &[Suffix] = &[
 
 impl FromStr for Span {
     type Err = ParseUnitError;
-    /// Reads "20us", "1.5ms", "10s", "5min" or "5m", "1h", "7d". A bare number is refused: it would be a guess.
+    /// Reads "20us", "1.5ms", "10s", "5min" or "5m", "1h", "7d". A bare number is refused: it would
+    /// be a guess.
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
         let nanos = parse_scaled(text, meaning, "ns, us, ms, s, min, h or d, as in '20us'")?;
         i64::try_from(nanos).map(Self).map_err(|_| ParseUnitError::OutOfRange(text.to_owned()))

@@ -1,12 +1,12 @@
 //! What a receiver saw around the planned end of a transfer, and after the path broke.
 //!
-//! **Measures** which slices belong to the rate. Slices after the planned end do not: the sender has
-//! stopped, and what still comes was in the path's queues ([`queue_left`]). Neither does the silence
-//! at the end of a transfer that broke off ([`heard`]): nobody knows whether the path carried
-//! nothing or the other end sent nothing. **Assumes** that the receiver's clock starts with the
-//! first byte, so that its planned end is half a round trip after the sender's. **Biased**: the last
-//! slice before a silence is left out with it, since it may have been cut; so a transfer that broke
-//! off is up to a slice shorter than it was, and its rate does not lean.
+//! **Measures** which slices belong to the rate. Slices after the planned end do not: the sender
+//! has stopped, and what still comes was in the path's queues ([`queue_left`]). Neither does the
+//! silence at the end of a transfer that broke off ([`heard`]): nobody knows whether the path
+//! carried nothing or the other end sent nothing. **Assumes** that the receiver's clock starts with
+//! the first byte, so that its planned end is half a round trip after the sender's. **Biased**: the
+//! last slice before a silence is left out with it, since it may have been cut; so a transfer that
+//! broke off is up to a slice shorter than it was, and its rate does not lean.
 
 use netaware_record::{QueueLeft, ReceiverTick};
 use netaware_units::{ByteCount, Span};

@@ -14,8 +14,8 @@ pub fn block_all() {
     }
 }
 
-/// Whether the process ignores a signal, as one that `nohup` has started ignores `SIGHUP`. False for
-/// a number that is no signal.
+/// Whether the process ignores a signal, as one that `nohup` has started ignores `SIGHUP`. False
+/// for a number that is no signal.
 pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: an all-zero action is a valid one to write to; nothing is changed.
     unsafe {

@@ -37,6 +37,9 @@ fn v6(finished: &Finished) -> (Record, VersionResult) {
     (record, found)
 }
 
+/// Arguments, and what their result has to show.
+type Run<'a> = (&'a [&'a str], &'a dyn Fn(&VersionResult) -> bool);
+
 #[test]
 fn a_zone_is_not_lost_on_its_way_to_any_socket() {
     if !permitted() {
@@ -53,7 +56,7 @@ fn a_zone_is_not_lost_on_its_way_to_any_socket() {
     let alone = Responder::launch(alone, &[], 14_240);
     let at = format!("[{far}]:14240");
     let stamp = STAMP.to_string();
-    let runs: [(&[&str], &dyn Fn(&VersionResult) -> bool); 7] = [
+    let runs: [Run<'_>; 7] = [
         (&["latency", &far, "-c", "20", "-B", &near], &|it| {
             it.latency.as_ref().is_some_and(|l| l.received > 0)
         }),

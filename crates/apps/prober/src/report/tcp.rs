@@ -63,12 +63,11 @@ pub(super) fn results(
 /// One round with the part of it that counts.
 pub(super) fn measured(round: &TcpRound, idle_rtt: Span) -> MeasuredRound<'_> {
     let ticks = counting(round);
-    let warm_up = match round.order.omit {
-        Some(omit) => warm_up::asked(ticks, omit),
-        None => {
-            let loaded_rtt = loaded_rtt(round).unwrap_or_default();
-            warm_up::settled(warm_up::slow_start(ticks, idle_rtt), ticks, loaded_rtt)
-        }
+    let warm_up = if let Some(omit) = round.order.omit {
+        warm_up::asked(ticks, omit)
+    } else {
+        let loaded_rtt = loaded_rtt(round).unwrap_or_default();
+        warm_up::settled(warm_up::slow_start(ticks, idle_rtt), ticks, loaded_rtt)
     };
     MeasuredRound { ticks, warm_up }
 }
@@ -91,8 +90,8 @@ fn count_of_all(rounds: &[&TcpRound]) -> TcpCount {
 
 /// The slices up to the planned end. What follows while the last streams wind down, and queues
 /// drain, is no full load any more. A transfer of so many bytes has no planned end. Of one that
-/// ended early, those up to its last bytes count: how long nobody noticed that nothing came any more
-/// says nothing of the path.
+/// ended early, those up to its last bytes count: how long nobody noticed that nothing came any
+/// more says nothing of the path.
 fn counting(round: &TcpRound) -> &[ReceiverTick] {
     let (_, ticks) = count_of(round);
     let ticks = match planned(round) {

@@ -482,8 +482,8 @@ fn longest_drain(plan: &TestPlan) -> Span {
 const MOST_VOLLEYS: u32 = 2;
 /// Slices of a quiet test that are held back: at 50 ms each those of almost a minute.
 const MOST_HELD: usize = 1024;
-/// A message about a slice takes some 250 bytes on the path, and on a slow one it competes with what
-/// is measured: so it takes 2 % of that at most.
+/// A message about a slice takes some 250 bytes on the path, and on a slow one it competes with
+/// what is measured: so it takes 2 % of that at most.
 const WORTH_A_SLICE: ByteCount = ByteCount(12_500);
 /// A person watches how fast it goes, and the prober whether it goes on.
 const LONGEST_RECEIVED: Span = Span::from_secs(1);

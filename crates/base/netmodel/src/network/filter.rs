@@ -137,7 +137,8 @@ mod tests {
         assert_eq!(found, [false, false, true, true]);
         assert_eq!(filter.judge(0, of_flow(2)), None);
         assert_eq!(filter.judge(0, of_flow(1)), Some(DropCause::Reset));
-        // What an end says that was reset goes through: the other end may have heard of nothing yet.
+        // What an end says that was reset goes through: the other end may have heard of nothing
+        // yet.
         let mut says = of_flow(1);
         says.kind.reset = true;
         assert_eq!(filter.judge(0, says), None);

@@ -25,7 +25,8 @@ impl Tokens {
         Self { rtt: instrument.rtt.or_zero(), packet, missing: 0.0, at: None }
     }
 
-    /// The time over which the path's rate is an average, s: a second, a round trip, or ten packets.
+    /// The time over which the path's rate is an average, s: a second, a round trip, or ten
+    /// packets.
     fn window(&self, rate: f64) -> f64 {
         let packets = PACKETS * self.packet * 8.0 / rate;
         self.rtt.secs_f64().max(1.0).max(packets)

@@ -23,8 +23,8 @@ pub(super) struct Train {
     pub(super) ends: Vec<(u8, usize, usize)>,
 }
 
-/// `hops` are those to be asked, by TTL; `destination` asks the last one by echoes. `packets` of load
-/// are between them.
+/// `hops` are those to be asked, by TTL; `destination` asks the last one by echoes. `packets` of
+/// load are between them.
 pub(super) fn build(hops: &[u8], destination: Option<u8>, small: u32, wait: Span, packets: usize) -> Train {
     let mut train = Train::default();
     let edge = |ttl: u8| Probe {

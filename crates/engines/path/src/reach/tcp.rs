@@ -51,8 +51,8 @@ impl TcpTries {
         self.asked - self.answered()
     }
 
-    /// How long to wait for an answer, at most `patience`, if it is time for one more; `left` of all
-    /// the time.
+    /// How long to wait for an answer, at most `patience`, if it is time for one more; `left` of
+    /// all the time.
     pub fn due(&self, now: Mono, left: Span, patience: Span) -> Option<Span> {
         let left = left - MARGIN;
         let is_time = self.asked_at.is_none_or(|at| now.since(at) >= EVERY);

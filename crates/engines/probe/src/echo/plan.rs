@@ -180,13 +180,11 @@ impl EchoPlan {
     pub(super) fn most_patience(&self) -> Span {
         let bits = self.number_bits();
         let told_apart = if bits < u64::BITS { 1_i64 << (bits - 1).min(32) } else { i64::MAX };
-        match self.pacing.depth() {
-            Some(_) => Span(i64::MAX),
-            None => {
-                let outstanding = Self::MOST_OUTSTANDING.min(told_apart);
-                Span(self.pacing.spacing().nanos().saturating_mul(outstanding))
-            }
+        if self.pacing.depth().is_some() {
+            return Span(i64::MAX);
         }
+        let outstanding = Self::MOST_OUTSTANDING.min(told_apart);
+        Span(self.pacing.spacing().nanos().saturating_mul(outstanding))
     }
 
     /// Bits of a request's number that its answer can repeat.

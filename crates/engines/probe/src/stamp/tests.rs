@@ -367,8 +367,8 @@ fn on_a_path_of_1200_ms_nothing_is_lost_and_nothing_late() {
     let (flow, log, _) = slow.run_flow(StampFlow::following(plan.clone()).unwrap().if_silent(IfSilent::End));
     assert_eq!((flow.counts().answered, flow.counts().lost, flow.counts().late), (100, 0, 0));
     assert!(flow.patience() >= Span::from_millis(4800) && log.patience() == Some(flow.patience()));
-    // What a person typed stays as it is: all are lost, and late are those whose answers came before
-    // the last of them was given up.
+    // What a person typed stays as it is: all are lost, and late are those whose answers came
+    // before the last of them was given up.
     let (flow, ..) = slow.run(&plan);
     assert_eq!((flow.counts().lost, flow.patience()), (100, plan.patience));
     assert!(flow.counts().late >= 75, "{:?}", flow.counts());

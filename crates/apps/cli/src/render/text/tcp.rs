@@ -110,12 +110,12 @@ impl Page {
             (!names.is_empty()).then(|| names.join(" / ")).filter(|name| !name.is_empty())
         })?;
         sheet.row(&self.label("resent"), |v| self.joined(v, |r| known(r.retransmits, count)))?;
-        sheet.row(&self.label("TCP's RTT"), |v| self.joined(v, |r| known(r.rtt, text)))?;
-        sheet.row(&self.label("cwnd"), |v| self.joined(v, |r| known(r.cwnd, text)))
+        sheet.row(&self.label("TCP's RTT"), |v| self.joined(v, |r| known(r.rtt, |it| it.to_string())))?;
+        sheet.row(&self.label("cwnd"), |v| self.joined(v, |r| known(r.cwnd, |it| it.to_string())))
     }
 
     fn details(&self, sheet: &mut Sheet<'_>) -> io::Result<()> {
-        sheet.row("payload received", |v| self.joined(v, |r| known(r.bytes, text)))?;
+        sheet.row("payload received", |v| self.joined(v, |r| known(r.bytes, |it| it.to_string())))?;
         sheet.row("measured", |v| self.joined(v, |r| r.measured.to_string()))?;
         sheet.row("left in the path's queues", |v| {
             let left = self.of(v).into_iter().filter_map(|r| r.queue_left).max_by_key(|left| left.drained)?;
@@ -128,7 +128,7 @@ impl Page {
             self.joined(v, |r| r.rounds.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
                 .filter(|text| !text.is_empty())
         })?;
-        sheet.row("TCP's smallest RTT", |v| self.joined(v, |r| known(r.min_rtt, text)))?;
+        sheet.row("TCP's smallest RTT", |v| self.joined(v, |r| known(r.min_rtt, |it| it.to_string())))?;
         sheet.row("MSS, path MTU", |v| {
             let stream = self.fullest(v)?.sender.as_ref()?.streams.first()?;
             let bytes = |size: Option<u32>| known(size, |size| format!("{size} B"));
@@ -161,10 +161,11 @@ impl Page {
 
     fn hosts(&self, sheet: &mut Sheet<'_>) -> io::Result<()> {
         let fullest = |v: &VersionResult| self.fullest(v).cloned();
-        sheet
-            .row("CPU, sender / receiver", |v| fullest(v).map(|r| cores(cpu(&r.sender), cpu(&r.receiver))))?;
+        sheet.row("CPU, sender / receiver", |v| {
+            fullest(v).map(|r| cores(cpu(r.sender.as_ref()), cpu(r.receiver.as_ref())))
+        })?;
         sheet.row("busiest core, the same", |v| {
-            fullest(v).and_then(|r| busiest(cpu(&r.sender), cpu(&r.receiver)))
+            fullest(v).and_then(|r| busiest(cpu(r.sender.as_ref()), cpu(r.receiver.as_ref())))
         })
     }
 
@@ -212,8 +213,8 @@ pub(super) fn busiest(sender: Option<CpuUse>, receiver: Option<CpuUse>) -> Optio
     Some(format!("{} / {}", shown(sender), shown(receiver)))
 }
 
-fn cpu(end: &Option<TcpEnd>) -> Option<CpuUse> {
-    end.as_ref().and_then(|end| end.cpu)
+fn cpu(end: Option<&TcpEnd>) -> Option<CpuUse> {
+    end.and_then(|end| end.cpu)
 }
 
 /// What stands in place of a rate.
@@ -235,8 +236,4 @@ fn after(result: &TcpResult) -> String {
     let of = result.planned.map_or(String::new(), |planned| format!(" of {planned}"));
     let why = result.ended_early.as_ref().map_or(String::new(), |why| format!("; {why}"));
     format!("{}{of} counted{why}", result.measured)
-}
-
-fn text(figure: impl ToString) -> String {
-    figure.to_string()
 }

@@ -16,7 +16,8 @@ fn slow_paths_with_deep_queues_are_measured_and_drained_in_every_direction() {
         [&["-t", "8s"], &["-R", "-t", "8s"], &["-P", "4", "-R", "-t", "8s"], &["--bidir", "-t", "8s"]];
     for (rate, link) in [("64kbit/s", 64_000.0), ("128kbit/s", 128_000.0)] {
         for way in ways {
-            // 8 s by the plan; what the queue holds takes 11 s at 64 kbit/s and is said in the record.
+            // 8 s by the plan; what the queue holds takes 11 s at 64 kbit/s and is said in the
+            // record.
             let (record, report) = over(rate, "90kB", way, Span::from_secs(40));
             assert_eq!(record.outcome, Outcome::Complete, "{rate} {way:?}: {record:#?}, {report}");
             for tcp in record.versions.iter().flat_map(|version| &version.tcp) {
