@@ -328,12 +328,12 @@ function tcpOf(run: TransferRun, version: Version, instrument: Instrument, idle:
   // Only the server's TCP tells, and it tells of what it sends.
   const told = (field: string) => run.streamEnds.map((end) => end[field]).filter((value) => typeof value === "number");
   const known = (field: string) => (run.direction === "down" && told(field).length > 0 ? sum(told(field)) : undefined);
+  const streams = Math.max(1, run.streamEnds.length);
   const meanOf = (field: string) => {
     const all = known(field);
     return all ? Math.round(all / streams) : undefined;
   };
   const [retransmits, rtt, minRtt, cwnd] = [known("retransmits"), meanOf("rtt"), meanOf("min_rtt"), known("cwnd")];
-  const streams = Math.max(1, run.streamEnds.length);
   const congestion = run.streamEnds.map((end) => end.congestion).find((name) => typeof name === "string");
   return {
     pedigree: {
