@@ -52,7 +52,7 @@ async function compares(browser, visits) {
   await page.getByLabel("Where are you?").fill("hall A");
   await page.getByRole("button", { name: "Here", exact: true }).click();
   // Longer than a test takes: the place is named before the next one begins.
-  await page.getByLabel("Seconds from one").fill("25");
+  await page.getByLabel("Seconds from one").fill("35");
   await page.getByRole("button", { name: "Start the walk" }).click();
   await page.getByText("1 measurement", { exact: true }).waitFor({ timeout: QUICK_MS });
   await page.getByLabel("Where are you?").fill("hall B");
