@@ -56,7 +56,14 @@ export function tellsLoss(latency: LatencyResult): boolean {
 
 /** Share of the round trips that were lost; undefined where that was not measured. */
 export function lossOf({ latency }: Pick<VersionResult, "latency">): number | undefined {
-  return latency && tellsLoss(latency) && latency.sent > 0 ? latency.lost / latency.sent : undefined;
+  if (!latency || !tellsLoss(latency)) return undefined;
+  const settled = settledOf(latency);
+  return settled > 0 ? latency.lost / settled : undefined;
+}
+
+/** Requests of which it is known what became of them. */
+export function settledOf(latency: LatencyResult): number {
+  return latency.sent - (latency.unknown ?? 0);
 }
 
 /** These may have come from outside and are not checked field by field where they are read. */

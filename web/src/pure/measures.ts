@@ -1,6 +1,6 @@
 // Every figure of a record in one list, so that a comparison and a table for spreadsheets have the same ones, whoever measured.
 
-import { evidenceOf, figuresOf, tellsLoss, type VersionFigures } from "./figures";
+import { evidenceOf, figuresOf, settledOf, tellsLoss, type VersionFigures } from "./figures";
 import { readAbility, readHops, readOwd, readPathRates, readReachProbes, readUdp, type Direction } from "./otherParts";
 import type { MatrixCell, MatrixResult, NetRecord, VersionResult } from "./record";
 import { median } from "./statistics";
@@ -61,7 +61,7 @@ function figureMeasures(own: VersionFigures): Measure[] {
     ...measure("ipdv_mean", S.table.ipdv, "ns", latency?.ipdv?.mean, version),
     ...measure("pdv_p95", S.table.pdv, "ns", latency?.pdv?.p95, version),
     ...measure("rtt_loaded_p95", S.measures.loaded, "ns", loaded, version),
-    ...(latency && tellsLoss(latency) ? lossMeasure("loss_round_trips", S.measures.lossTrips, version, latency.lost, latency.sent) : []),
+    ...(latency && tellsLoss(latency) ? lossMeasure("loss_round_trips", S.measures.lossTrips, version, latency.lost, settledOf(latency)) : []),
     ...own.streams.flatMap((stream) => [
       ...lossMeasure(`loss_${stream.direction}`, S.measures.loss(S.table[stream.direction]), version, stream.lost, stream.sent),
       ...measure(`jitter_${stream.direction}`, S.measures.jitter(S.table[stream.direction]), "ns", stream.jitter, version),

@@ -46,6 +46,8 @@ export interface LatencyResult {
   not_sent: number;
   received: number;
   lost: number;
+  /** Absent in records of older versions. */
+  unknown?: number;
   late: number;
   reordered: number;
   duplicates: number;

@@ -1,6 +1,7 @@
 //! `netaware latency`: request-response delay as a measurement of its own.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use netaware_io::clock;
@@ -51,11 +52,15 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
         lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease)).collect();
     let exchange = lease::exchange(&lanes, watch.done());
     watch.announce(promise(request, &lanes, &probes, &needs, blocks), exchange);
-    for block in 0..blocks {
+    let (mut block, mut joined) = (0, 1);
+    while block < blocks {
+        let part = block..(block + joined).min(blocks);
+        let needed = needs.of_blocks(part.len());
+        let mut waited = Span::ZERO;
         for turn in lane::turns(lanes.len(), block) {
             if is_reserved
                 && lanes[turn].is_alive()
-                && lane::keep_reserved(&mut lanes, needs.block, lease, stop, &mut watch)
+                && lane::keep_reserved(&mut lanes, needed, lease, stop, &mut watch)
             {
                 probes.iter_mut().flatten().for_each(Probe::note_end);
             }
@@ -66,14 +71,23 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
                 }
                 let probe = &mut probes[turn][probe];
                 watch.phase(phase(request, probe.transport()), Some(lane.version));
-                let order = needs.within(lane, plan(request, block, blocks));
-                if !probe.keep(lane, request, needs.block, lease) {
+                let order = needs.within(lane, plan(request, &part, blocks));
+                if !probe.keep(lane, request, needed, lease) {
                     continue;
                 }
                 let run = probe.run(lane, &order);
+                waited = waited + run.as_ref().map_or(Span::ZERO, waited_in_vain);
                 let beside_udp = probe.transport() == Transport::Tcp && request.transports.len() > 1;
                 if beside_udp { found.idle_tcp.extend(run) } else { found.idle.extend(run) }
             }
+        }
+        block = part.end;
+        if waited > Span::ZERO && joined == 1 && block < blocks {
+            joined = needs.joined(blocks - block, lanes.iter().filter_map(Lane::duration_cap).min());
+            let times = i64::from((blocks - block).div_ceil(joined));
+            let sending = promise(request, &lanes, &probes, &needs, blocks);
+            let rest = sending * i64::from(blocks - block) / i64::from(blocks) + waited * times;
+            watch.announce_waiting(rest, waited);
         }
     }
     drop(probes);
@@ -83,6 +97,11 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     let has_time = record.elapsed >= LONG_ENOUGH;
     record.prober.memory_copy_ns_per_byte = if is_measured && has_time { memory_copy() } else { None };
     record
+}
+
+/// How long a block has waited for answers that did not come.
+fn waited_in_vain(run: &EchoRun) -> Span {
+    if run.round.counts().lost > 0 { run.order.patience } else { Span::ZERO }
 }
 
 /// A measurement that took so long is not noticeably longer for what [`memory_copy`] takes.
@@ -248,6 +267,19 @@ impl Needs {
         Self { block: at_most(request, connect) / i64::from(blocks.max(1)) + margin, margin }
     }
 
+    /// What so many blocks need that are run as one.
+    fn of_blocks(&self, blocks: usize) -> Span {
+        (self.block - self.margin) * i64::try_from(blocks).unwrap_or(i64::MAX) + self.margin
+    }
+
+    /// How many of the blocks that are left are run as one on a path that loses answers: each block
+    /// waits for those that are missing, and blocks cancel a drift, which is worth less than that
+    /// time. Not more than the responder's owner allows one test to last.
+    fn joined(&self, left: u16, cap: Option<Span>) -> u16 {
+        let fits = |blocks: &u16| cap.is_none_or(|cap| self.of_blocks(usize::from(*blocks)) <= cap);
+        (1..=left).rev().find(fits).unwrap_or(1)
+    }
+
     /// How long a block may send, where the responder's owner lets tests run no longer than `cap`.
     fn longest(&self, cap: Span) -> Span {
         (cap - self.margin).max(cap / 2)
@@ -335,14 +367,15 @@ fn lasting_at(request: &LatencyRequest, round_trip: Span) -> Span {
     }
 }
 
-fn plan(request: &LatencyRequest, block: u16, blocks: u16) -> EchoOrder {
-    let pacing = pacing(request.rhythm, block);
-    let (block, blocks) = (u64::from(block), u64::from(blocks));
+/// What is asked of a part of the blocks, run as one.
+fn plan(request: &LatencyRequest, part: &Range<u16>, blocks: u16) -> EchoOrder {
+    let pacing = pacing(request.rhythm, part.start);
+    let [from, to, blocks] = [part.start, part.end, blocks].map(u64::from);
     // Rounding must lose no request: each block takes up to where it should be by then.
-    let count = request.count.map(|count| count * (block + 1) / blocks - count * block / blocks);
+    let count = request.count.map(|count| count * to / blocks - count * from / blocks);
     EchoOrder {
         count,
-        time: request.time.map(|time| time / blocks.cast_signed()),
+        time: request.time.map(|time| time * (to - from).cast_signed() / blocks.cast_signed()),
         pacing,
         length: request.request,
         response: request.response,
@@ -412,9 +445,21 @@ mod tests {
     }
 
     #[test]
+    fn blocks_that_lose_answers_are_joined_as_far_as_a_cap_allows() {
+        let needs = Needs { block: Span::from_secs(3), margin: Span::from_secs(1) };
+        assert_eq!(needs.of_blocks(3), Span::from_secs(7));
+        let joined = |cap| needs.joined(7, cap);
+        assert_eq!(joined(None), 7);
+        assert_eq!([20, 8, 3, 1].map(|cap| joined(Some(Span::from_secs(cap)))), [7, 3, 1, 1]);
+        let request = LatencyRequest { count: Some(203), ..LatencyRequest::new(Target::new("::1")) };
+        let parts = [0..1, 1..BLOCKS];
+        assert_eq!(parts.iter().filter_map(|part| plan(&request, part, BLOCKS).count).sum::<u64>(), 203);
+    }
+
+    #[test]
     fn blocks_lose_no_request() {
         let request = LatencyRequest { count: Some(203), ..LatencyRequest::new(Target::new("::1")) };
-        let sum: u64 = (0..BLOCKS).filter_map(|block| plan(&request, block, BLOCKS).count).sum();
+        let sum: u64 = (0..BLOCKS).filter_map(|block| plan(&request, &(block..block + 1), BLOCKS).count).sum();
         assert_eq!(sum, 203);
     }
 

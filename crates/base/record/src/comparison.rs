@@ -73,7 +73,7 @@ impl From<IpVersion> for Preference {
     }
 }
 
-/// One metric, IPv6 minus IPv4, paired in time.
+/// One metric, IPv6 minus IPv4, measured in turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct MetricComparison {
@@ -85,9 +85,11 @@ pub struct MetricComparison {
     pub v4: f64,
     /// IPv6's value.
     pub v6: f64,
-    /// IPv6 minus IPv4 with its bootstrap interval, in the metric's unit.
+    /// IPv6 minus IPv4 with its bootstrap interval, in the metric's unit. The estimate is `v6`
+    /// minus `v4`; in records of older versions it is the median of paired differences where the
+    /// metric is a delay.
     pub difference: Interval,
-    /// Pairs compared.
+    /// Samples of either version that have a partner in the other one.
     pub pairs: u64,
     /// Rounds that the pairs come from: with few of them the interval is wide on purpose.
     pub rounds: u64,
@@ -98,6 +100,10 @@ pub struct MetricComparison {
     pub favours: Preference,
     /// At least one of the values was set by a host, not by the network.
     pub host_limited: bool,
+    /// Why the difference says nothing of the two versions, whatever its interval is; absent where
+    /// it may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
 }
 
 /// What a person wants to do with the path.

@@ -81,7 +81,7 @@ impl VersionResult {
     /// Something left this host or came to it, so that there is something to say of the path.
     fn is_measured(&self) -> bool {
         let delays = [&self.latency, &self.latency_tcp];
-        delays.into_iter().flatten().any(|latency| latency.sent > 0)
+        delays.into_iter().flatten().any(|latency| latency.settled() > 0)
             || self.tcp.iter().any(|tcp| tcp.bytes.is_some_and(|bytes| bytes.0 > 0))
             || self.udp.iter().any(|udp| udp.sent > 0 || udp.received > 0)
             || self.matrix.iter().any(MatrixResult::has_ended_run)

@@ -38,6 +38,10 @@ pub struct LatencyResult {
     pub received: u64,
     /// No response within `patience`.
     pub lost: u64,
+    /// Without a response when the run was ended, which was before `patience` was over: of these
+    /// nobody knows. `sent` is `received` + `lost` + `unknown`.
+    #[serde(default)]
+    pub unknown: u64,
     /// Of the lost: those whose response came after all.
     pub late: u64,
     /// Responses overtaken by a later one (RFC 4737 §3).
@@ -104,6 +108,7 @@ impl LatencyResult {
             not_sent: 0,
             received: 0,
             lost: 0,
+            unknown: 0,
             late: 0,
             reordered: 0,
             duplicates: 0,
@@ -123,6 +128,11 @@ impl LatencyResult {
             bins: None,
             health: Health::default(),
         }
+    }
+
+    /// Requests of which it is known what became of them: what a share of losses is a share of.
+    pub const fn settled(&self) -> u64 {
+        self.received.saturating_add(self.lost)
     }
 
     /// Payload of a response.

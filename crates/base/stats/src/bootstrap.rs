@@ -4,7 +4,8 @@
 //! pairs. [`hierarchical_paired`] is for what netaware really measures: two things compared in
 //! turns (IPv4 and IPv6, idle and loaded), in a few rounds, the packets of one round correlated
 //! with their neighbours. It resamples rounds with replacement, and blocks of consecutive pairs
-//! within each round.
+//! within each round. [`hierarchical_difference`] does the same for two things whose samples are no
+//! pairs, of which the difference of the two statistics is wanted.
 //!
 //! # Few rounds
 //!
@@ -130,6 +131,58 @@ pub fn hierarchical_paired(rounds: &[Vec<f64>], block: usize, how: &Resampling) 
         }
     })?;
     if let Some((lo, hi)) = between_rounds(&rounds, how) {
+        interval = interval.widened_to(lo, hi);
+    }
+    Some(PairedInterval { interval, pairs, rounds: rounds.len() })
+}
+
+/// Interval for the statistic of `second` minus that of `first`: two things that were measured in
+/// turns, so that what drifts from round to round hits both alike, but whose samples are no pairs.
+/// The estimate is the difference of the two statistics, as they stand beside it.
+///
+/// `first[r]` and `second[r]` are of the same round, each in the order in which it was measured; a
+/// round that lacks one of the two is skipped. Rounds are drawn for both together and blocks
+/// within a round for each by itself. `block` and the rest as in [`hierarchical_paired`]; `pairs`
+/// counts samples that have a partner. `None` below two of those, for a sample that is not finite,
+/// or a `confidence` outside (0, 1).
+pub fn hierarchical_difference(
+    first: &[Vec<f64>],
+    second: &[Vec<f64>],
+    block: usize,
+    how: &Resampling,
+) -> Option<PairedInterval> {
+    let both = |(a, b): &(&Vec<f64>, &Vec<f64>)| !a.is_empty() && !b.is_empty();
+    let rounds: Vec<(&Vec<f64>, &Vec<f64>)> = first.iter().zip(second).filter(both).collect();
+    let pairs = rounds.iter().map(|(a, b)| a.len().min(b.len())).sum();
+    let confidence = how.confidence;
+    let is_finite = |(a, b): &(&Vec<f64>, &Vec<f64>)| a.iter().chain(*b).all(|x| x.is_finite());
+    if pairs < 2 || !(confidence > 0.0 && confidence < 1.0) || !rounds.iter().all(is_finite) {
+        return None;
+    }
+    let minus = |a: &mut [f64], b: &mut [f64]| Some(how.statistic.of(b)? - how.statistic.of(a)?);
+    let pooled = |of: fn(&(&Vec<f64>, &Vec<f64>)) -> Vec<f64>| rounds.iter().flat_map(of).collect::<Vec<_>>();
+    let estimate = minus(&mut pooled(|(a, _)| (*a).clone()), &mut pooled(|(_, b)| (*b).clone()))?;
+    let mut rng = SplitMix64::new(how.seed);
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    let draws = (0..how.resamples.clamp(FEWEST_RESAMPLES, MOST_RESAMPLES)).filter_map(|_| {
+        a.clear();
+        b.clear();
+        for _ in 0..rounds.len() {
+            let (of_first, of_second) = rounds[rng.below(rounds.len())];
+            draw_blocks(of_first, block, &mut a, &mut rng);
+            draw_blocks(of_second, block, &mut b, &mut rng);
+        }
+        minus(&mut a, &mut b)
+    });
+    let mut drawn: Vec<f64> = draws.collect();
+    drawn.sort_unstable_by(f64::total_cmp);
+    let tail = (1.0 - confidence) / 2.0;
+    let (lo, hi) = (linear(&drawn, tail)?, linear(&drawn, 1.0 - tail)?);
+    let mut interval = Interval { estimate, lo: estimate, hi: estimate, confidence }.widened_to(lo, hi);
+    let of_rounds: Vec<Vec<f64>> =
+        rounds.iter().filter_map(|(a, b)| Some(vec![minus(&mut (*a).clone(), &mut (*b).clone())?])).collect();
+    let of_rounds: Vec<&[f64]> = of_rounds.iter().map(Vec::as_slice).collect();
+    if let Some((lo, hi)) = between_rounds(&of_rounds, how) {
         interval = interval.widened_to(lo, hi);
     }
     Some(PairedInterval { interval, pairs, rounds: rounds.len() })
@@ -266,6 +319,47 @@ mod tests {
         assert_eq!(first, hierarchical_paired(&rounds, 5, &how));
         assert_ne!(first, hierarchical_paired(&rounds, 5, &Resampling { seed: 8, ..how }));
         assert_eq!(first.map(|found| (found.pairs, found.rounds)), Some((50, 2)));
+    }
+
+    /// The same as [`coverage`] for two series of unlike length, whose rounds drift together.
+    fn coverage_of_difference(statistic: Statistic, rounds: usize, between_sd: f64) -> f64 {
+        let mut rng = SplitMix64::new(2000 + rounds as u64);
+        let hits = (0..300_u32).filter(|repetition| {
+            let drifts: Vec<f64> = (0..rounds).map(|_| between_sd * normal(&mut rng)).collect();
+            let mut of = |level: f64, samples| -> Vec<Vec<f64>> {
+                let mut round = |drift: &f64| {
+                    autocorrelated(&mut rng, samples, 0.5).iter().map(|noise| level + drift + noise).collect()
+                };
+                drifts.iter().map(&mut round).collect()
+            };
+            let (first, second) = (of(1.0, 40), of(6.0, 25));
+            let how = quick(statistic, u64::from(*repetition));
+            hierarchical_difference(&first, &second, 8, &how).unwrap().interval.contains(5.0)
+        });
+        hits.count() as f64 / 300.0
+    }
+
+    #[test]
+    fn a_difference_of_statistics_is_covered_however_rounds_drift() {
+        for statistic in [Statistic::Mean, Statistic::Median] {
+            for (rounds, between_sd, least) in [(1, 0.0, 0.75), (2, 0.0, 0.9), (4, 0.0, 0.9), (4, 3.0, 0.9)] {
+                let covered = coverage_of_difference(statistic, rounds, between_sd);
+                assert!(covered >= least, "{statistic:?}, {rounds} rounds, sd {between_sd}: {covered}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_difference_is_that_of_the_two_figures_beside_it() {
+        // Medians 2 and 20; the median of the pairs' differences would be 7.
+        let (first, second) = ([vec![1.0, 2.0, 13.0], vec![]], [vec![30.0, 5.0, 20.0], vec![9.0]]);
+        let how = quick(Statistic::Median, 1);
+        let found = hierarchical_difference(&first, &second, 1, &how).unwrap();
+        assert_eq!((found.interval.estimate, found.pairs, found.rounds), (18.0, 3, 1));
+        assert!(found.interval.contains(18.0));
+        for (first, second) in [(vec![vec![1.0]], vec![vec![2.0]]), (vec![vec![1.0, f64::NAN]], vec![vec![2.0; 2]])] {
+            assert_eq!(hierarchical_difference(&first, &second, 1, &how), None);
+        }
     }
 
     #[test]

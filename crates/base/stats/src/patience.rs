@@ -79,19 +79,10 @@ impl Patience {
         let wanted = self.longest.map_or(self.unknown, |longest| longest * TIMES);
         wanted.max(self.least).min(self.most)
     }
-
-    /// How long the last answers are waited for when a run has ended by its time: what is not here
-    /// then has no verdict, so a fast path needs no second. At least `least`.
-    pub fn tail(&self, least: Span) -> Span {
-        let wanted = self.longest.map_or(self.unknown, |longest| longest * TAIL_TIMES);
-        wanted.max(least).min(self.span())
-    }
 }
 
 /// Longest round trips that are waited for: a repeated segment of TCP takes less, too (RFC 6298).
 pub const TIMES: i64 = 4;
-/// The same at the end of a run.
-const TAIL_TIMES: i64 = 2;
 /// Longer is waited for only where a person says so.
 pub const MOST: Span = Span::from_secs(15);
 /// Where nobody has answered yet: longer than the paths take that people use.
@@ -122,7 +113,7 @@ mod tests {
     #[test]
     fn what_a_person_typed_is_not_changed_by_the_path() {
         let typed = Patience::fixed(MS * 300).knowing(Some(MS * 1200));
-        assert_eq!((typed.span(), typed.tail(MS * 250)), (MS * 300, MS * 300));
+        assert_eq!(typed.span(), MS * 300);
         assert_eq!(Patience::fixed(MS * 40_000).span(), MS * 40_000);
     }
 
@@ -130,12 +121,5 @@ mod tests {
     fn a_handshake_is_the_first_round_trip() {
         assert_eq!(Patience::following(LEAST).knowing(Some(MS * 1200)).span(), MS * 4800);
         assert_eq!(Patience::following(LEAST).knowing(None).span(), UNKNOWN);
-    }
-
-    #[test]
-    fn the_end_of_a_run_waits_for_two_round_trips() {
-        let path = |rtt| Patience::following(LEAST).knowing(Some(MS * rtt)).tail(MS * 250);
-        assert_eq!([path(20), path(200), path(1200)], [MS * 250, MS * 400, MS * 2400]);
-        assert_eq!(Patience::following(LEAST).tail(MS * 250), UNKNOWN);
     }
 }

@@ -1,18 +1,20 @@
 //! IPv4 beside IPv6: which one does better, for which use, and is the difference real?
 //!
-//! **Measures** the paired difference IPv6 minus IPv4 of each metric: mean of rates and losses,
-//! median of delays. A pair is two samples of the same round and the same place in it, so that what
+//! **Measures** the difference IPv6 minus IPv4 of each metric: of the means of rates, of the shares
+//! of losses, of the medians of delays. Both versions are measured in the same rounds, so that what
 //! drifts from round to round hits both alike. The interval is the hierarchical bootstrap of
-//! [`netaware_stats::bootstrap`], joined with Student's t over the rounds. **Assumes** that rounds
-//! alternate (ABBA), else a drift within rounds looks like a difference. **Biased**: with two
-//! rounds the interval covers 87 % instead of 95 % where rounds differ a lot; with one it knows
-//! nothing of other rounds, and we ask for a difference three times the margin. The estimate is the
-//! median of differences, which is not the difference of the medians shown beside it. A version is
-//! favoured only if the interval excludes zero **and** the difference exceeds the margin; "no
-//! difference shown" is no proof of equality. Each metric is judged at 95 % by itself: of twenty
-//! comparisons of equal paths one may favour somebody. **Published**: Davison and Hinkley 1997
-//! §3.8; margins of relevance as in equivalence testing (Schuirmann 1987), their values are ours
-//! and stand at the end of `compare/metric.rs`.
+//! [`netaware_stats::bootstrap`], joined with Student's t over the rounds; of losses also with
+//! Newcombe's interval, for without a single loss there is nothing to resample. **Assumes** that
+//! rounds alternate (ABBA), else a drift within rounds looks like a difference. **Biased**: with
+//! two rounds the interval covers 87 % instead of 95 % where rounds differ a lot; with one it knows
+//! nothing of other rounds, and we ask for a difference three times the margin and say that it was
+//! one. A version is favoured only if the interval excludes zero **and** the difference exceeds the
+//! margin **and** nothing casts a [`RoundSamples::doubt`] on it; "no difference shown" is no proof
+//! of equality. A rate that was still growing when it ended is a lower bound: it may win and cannot
+//! lose. Each metric is judged at 95 % by itself: of twenty comparisons of equal paths one may
+//! favour somebody. **Published**: Davison and Hinkley 1997 §3.8; Newcombe, Statistics in Medicine
+//! 1998, method 10; margins of relevance as in equivalence testing (Schuirmann 1987), their values
+//! are ours and stand at the end of `compare/metric.rs`.
 
 mod metric;
 mod verdict;
@@ -29,13 +31,28 @@ pub struct RoundSamples {
     pub metric: Metric,
     /// Which way.
     pub direction: Direction,
-    /// IPv4: `rounds_v4[r]` is compared with `rounds_v6[r]`, sample by sample; what has no partner
+    /// IPv4: `rounds_v4[r]` is of the same round as `rounds_v6[r]`; a round that lacks one of them
     /// is left out.
     pub rounds_v4: Vec<Vec<f64>>,
     /// IPv6.
     pub rounds_v6: Vec<Vec<f64>>,
+    /// Of losses: how many of how many, over IPv4 and over IPv6.
+    pub shares: Option<[Share; 2]>,
+    /// Whether the values of IPv4 and of IPv6 are lower bounds.
+    pub lower_bounds: [bool; 2],
     /// A host and not the network set at least one of the values.
     pub host_limited: bool,
+    /// Why no difference between them would say anything of the versions.
+    pub doubt: Option<String>,
+}
+
+/// So many of so many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// The part.
+    pub part: u64,
+    /// The whole.
+    pub of: u64,
 }
 
 /// Versions that could not be measured at all, and why, in a sentence.
@@ -47,10 +64,11 @@ pub struct Unreached<'a> {
     pub v6: Option<&'a str>,
 }
 
-/// Compares every metric that both versions have, and gives one verdict for each use.
-pub fn compare(samples: &[RoundSamples], unreached: Unreached<'_>) -> Comparison {
+/// Compares every metric that both versions have, and gives one verdict for each use. `stalled` are
+/// versions over which TCP carried nothing.
+pub fn compare(samples: &[RoundSamples], unreached: Unreached<'_>, stalled: Unreached<'_>) -> Comparison {
     let metrics: Vec<_> = samples.iter().filter_map(compare_metric).collect();
-    let verdicts = verdict::all(&metrics, unreached);
+    let verdicts = verdict::all(&metrics, unreached, stalled);
     Comparison { metrics, verdicts }
 }
 

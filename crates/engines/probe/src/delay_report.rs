@@ -208,6 +208,7 @@ pub fn latency(rounds: &[EchoRound], context: &Context) -> LatencyResult {
         not_sent: sum(|counts| counts.not_sent),
         received: sum(|counts| counts.received),
         lost: sum(|counts| counts.lost),
+        unknown: sum(|counts| counts.abandoned),
         late: sum(|counts| counts.late),
         reordered: sum(|counts| counts.reordered),
         duplicates: sum(|counts| counts.duplicates),
@@ -238,7 +239,7 @@ fn tail(delays: &[Span]) -> Option<DelayTail> {
 fn total(rounds: &[EchoRound], context: &Context) -> Option<ExchangeTotal> {
     let time = rounds.iter().map(|round| round.lasted).sum::<Option<Span>>()?;
     let sum = |count: fn(&EchoCounts) -> u64| rounds.iter().map(|round| count(&round.counts)).sum::<u64>();
-    let settled = Some(sum(EchoCounts::sent)).filter(|settled| *settled > 0)?;
+    let settled = Some(sum(|counts| counts.received + counts.lost)).filter(|settled| *settled > 0)?;
     let received = ByteCount(sum(|counts| counts.received).saturating_mul(context.response.0));
     Some(ExchangeTotal {
         time,

@@ -51,7 +51,7 @@ pub struct EchoTrain {
     highest_answered: Option<u64>,
     /// No request is due from then on.
     sends_until: Option<Mono>,
-    /// Set by `Stop`, and at the end of the time to send: answers are awaited until then and no
+    /// Set by `Stop`: answers are awaited until then and no
     /// longer.
     ends_at: Option<Mono>,
 }
@@ -90,8 +90,9 @@ impl EchoTrain {
         })
     }
 
-    /// The same, whose requests are all due before this instant. The last ones are waited for as
-    /// [`Patience::tail`] says; those without an answer then have no verdict.
+    /// The same, whose requests are all due before this instant. Each of them is waited for as long
+    /// as any other: a train that ended with its time and left those without an answer out would
+    /// count what came and not what was lost.
     #[must_use]
     pub fn sending_until(self, at: Mono) -> Self {
         Self { sends_until: Some(at), ..self }
@@ -110,15 +111,6 @@ impl EchoTrain {
 
     fn wants_to_send(&self) -> bool {
         self.ends_at.is_none() && self.plan.count.is_none_or(|count| self.counts.asked < count)
-    }
-
-    /// Once the time to send is over, a request that left last is waited for no longer than this.
-    fn close_in_time(&mut self, now: Mono) {
-        if self.ends_at.is_none()
-            && let Some(until) = self.sends_until.filter(|until| now >= *until)
-        {
-            self.ends_at = Some(until + self.patience.tail(LINGER));
-        }
     }
 
     /// Takes note of how long an answer took.
@@ -243,13 +235,14 @@ impl EchoTrain {
     }
 
     /// Gives the verdict on every request whose time is over, or on all of them when the train
-    /// itself is.
+    /// itself is. Then one that was asked before the last that was answered is lost: its answer
+    /// was overtaken and had [`LINGER`] to come. Of the later ones nobody can tell.
     fn expire(&mut self, now: Mono) {
         let over = self.ends_at.is_some_and(|ends_at| now >= ends_at);
         while let Some(open) = self.window.first_open() {
             if open.answered && (over || now >= open.deadline) {
                 self.report_answer(open.seq);
-            } else if now >= open.deadline {
+            } else if now >= open.deadline || (over && self.is_overtaken(open.seq)) {
                 self.window.settle(open.seq, Fate::Lost);
                 self.note_lost(open.seq, now);
             } else if over {
@@ -262,9 +255,13 @@ impl EchoTrain {
         }
     }
 
+    fn is_overtaken(&self, seq: u64) -> bool {
+        self.highest_answered.is_some_and(|highest| seq < highest)
+    }
+
     fn wait_until(&mut self) -> Option<Mono> {
         let verdict = self.window.first_open().map(|open| open.deadline);
-        let end = self.ends_at.or(self.sends_until).filter(|_| verdict.is_some());
+        let end = self.ends_at.filter(|_| verdict.is_some());
         let verdict = [verdict, end].into_iter().flatten().min();
         [self.next_send_at(), verdict].into_iter().flatten().min()
     }
@@ -292,7 +289,6 @@ impl Engine for EchoTrain {
     /// # Panics
     /// When `out` is shorter than the plan's `length`.
     fn poll(&mut self, now: Mono, out: &mut [u8]) -> Output<EchoEvent> {
-        self.close_in_time(now);
         self.expire(now);
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
@@ -311,8 +307,8 @@ impl Engine for EchoTrain {
 /// its back to the socket delays no answer noticeably.
 const LEAD: Span = Span::from_micros(200);
 /// After `Stop`, how long answers are still awaited. A person who pressed Ctrl-C waits no longer
-/// than this; requests without an answer by then are abandoned, not lost, which drops the slowest
-/// of the last few.
+/// than this. The last requests that have no answer by then are abandoned and not lost, which drops
+/// the slowest of the last few.
 const LINGER: Span = Span::from_millis(250);
 
 #[cfg(test)]

@@ -63,7 +63,11 @@ pub fn goodput(rounds: &[MeasuredRound<'_>]) -> Option<Goodput> {
     let resampled = hierarchical_paired(&samples, block(rounds), &Resampling::new(Statistic::Mean, SEED));
     Some(Goodput {
         rate,
-        interval: resampled.map(|resampled| interval_around(rate.0 as f64, resampled.interval)),
+        interval: resampled.map(|resampled| {
+            // Student's t knows nothing of rates, which are never below zero.
+            let found = interval_around(rate.0 as f64, resampled.interval);
+            Interval { lo: found.lo.max(0.0), ..found }
+        }),
         rounds: totals.into_iter().map(|(bytes, time)| BitRate::mean(bytes, time)).collect(),
         measured,
     })

@@ -300,6 +300,7 @@ const LATENCY: &[Column<LatencyResult>] = &[
     ("not_sent", |r| r.not_sent.to_string()),
     ("received", |r| r.received.to_string()),
     ("lost", |r| r.lost.to_string()),
+    ("unknown", |r| r.unknown.to_string()),
     ("late", |r| r.late.to_string()),
     ("reordered", |r| r.reordered.to_string()),
     ("duplicates", |r| r.duplicates.to_string()),

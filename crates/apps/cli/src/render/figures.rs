@@ -59,7 +59,8 @@ pub(crate) fn share(part: u64, whole: u64) -> String {
     if whole == 0 { NONE.to_owned() } else { percent(part as f64 / whole as f64) }
 }
 
-/// "941.23 ±0.80 Mbit/s": as many decimals as the uncertainty supports.
+/// "941.23 ±0.80 Mbit/s": as many decimals as the uncertainty supports. An interval that reaches
+/// further to one side is shown by its ends, as in "1.54 (0.56 to 1.55) Mbit/s".
 pub(crate) fn rate(rate: BitRate, interval: Option<&Interval>) -> String {
     let half = interval.map_or(0.0, |i| (i.hi - i.lo) / 2.0);
     if half <= 0.0 || !half.is_finite() {
@@ -67,8 +68,17 @@ pub(crate) fn rate(rate: BitRate, interval: Option<&Interval>) -> String {
     }
     let (unit, scale) = rate_unit(rate.0 as f64);
     let decimals = decimals(half / scale);
+    if let Some(Interval { lo, hi, .. }) = interval
+        && ((hi + lo) / 2.0 - rate.0 as f64).abs() > half * LOPSIDED
+    {
+        let [rate, lo, hi] = [rate.0 as f64, *lo, *hi].map(|bits| bits / scale);
+        return format!("{rate:.decimals$} ({lo:.decimals$} to {hi:.decimals$}) {unit}");
+    }
     format!("{:.decimals$} ±{:.decimals$} {unit}", rate.0 as f64 / scale, half / scale)
 }
+
+/// The middle of an interval is so much of its half-width away from the estimate.
+const LOPSIDED: f64 = 0.25;
 
 /// A unit of rate and its size in bit/s that leaves at least one whole digit of `bits`.
 pub(crate) fn rate_unit(bits: f64) -> (&'static str, f64) {
@@ -156,6 +166,8 @@ mod tests {
                 Interval { estimate: value_f, lo: value_f - half, hi: value_f + half, confidence: 0.95 };
             assert_eq!(rate(BitRate(value), Some(&interval)), want);
         }
+        let lopsided = Interval { estimate: 1.54e6, lo: 0.556e6, hi: 1.549e6, confidence: 0.95 };
+        assert_eq!(rate(BitRate(1_540_000), Some(&lopsided)), "1.54 (0.56 to 1.55) Mbit/s");
     }
 
     #[test]

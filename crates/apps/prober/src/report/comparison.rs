@@ -1,8 +1,10 @@
 //! Lays the samples of both versions side by side, round by round.
 
-use netaware_probe::compare::{self, RoundSamples, Unreached};
+use netaware_probe::compare::{self, RoundSamples, Share, Unreached};
 use netaware_probe::loss_split;
-use netaware_record::{Comparison, Direction, IpVersion, Metric, Side, VersionResult};
+use netaware_record::{
+    Comparison, Direction, IpVersion, Metric, Side, TcpResult, UdpResult, VersionResult,
+};
 use netaware_units::Span;
 
 use super::{Findings, tcp};
@@ -18,7 +20,16 @@ pub(super) fn compare(versions: &[VersionResult], findings: &[Findings]) -> Opti
     debug_assert_eq!((v4.version, v6.version), (IpVersion::V4, IpVersion::V6));
     let pair = Pair { v4, v6, f4, f6 };
     let unreached = Unreached { v4: unreached(v4), v6: unreached(v6) };
-    Some(compare::compare(&pair.samples(), unreached))
+    let of_tcp = |version, other| stalled(version).filter(|_| stalled(other).is_none());
+    let stalled = Unreached { v4: of_tcp(v4, v6), v6: of_tcp(v6, v4) };
+    Some(compare::compare(&pair.samples(), unreached, stalled))
+}
+
+/// Why a version is of no use to TCP: it was tried, and nothing came.
+fn stalled(result: &VersionResult) -> Option<&'static str> {
+    let carried = |tcp: &TcpResult| tcp.goodput.is_some_and(|rate| rate.0 > 0);
+    (!result.tcp.is_empty() && !result.tcp.iter().any(carried))
+        .then_some("TCP connected, and its data did not come through")
 }
 
 /// A version that broke half-way has figures all the same; only one without any is out of the
@@ -78,12 +89,28 @@ impl Pair<'_> {
             let idle = result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
             [from_result(result), from_findings(found, idle.unwrap_or_default())].concat()
         };
+        let is_loss = metric == Metric::UdpLoss;
+        let both = [self.v4, self.v6];
         RoundSamples {
             metric,
             direction,
             rounds_v4: rounds(self.v4, self.f4),
             rounds_v6: rounds(self.v6, self.f6),
+            shares: is_loss.then(|| share(self.v4, direction).zip(share(self.v6, direction))).flatten().map(Into::into),
+            lower_bounds: both.map(|result| is_lower_bound(result, metric, direction)),
             host_limited: self.host_limited(metric, direction),
+            doubt: self.doubt(metric, direction),
+        }
+    }
+
+    /// Why a difference of what both were measured with says nothing of the versions.
+    fn doubt(&self, metric: Metric, direction: Direction) -> Option<String> {
+        match metric {
+            Metric::TcpSingle | Metric::TcpParallel | Metric::LoadedRtt => {
+                [self.v4, self.v6].into_iter().find_map(|result| did_not_last(result, direction))
+            }
+            Metric::UdpLoss => unlike_rates(self.v4, self.v6, direction),
+            Metric::IdleRtt | Metric::DelayVariation | Metric::Connect => None,
         }
     }
 
@@ -106,6 +133,62 @@ impl Pair<'_> {
         by_host(self.v4) || by_host(self.v6)
     }
 }
+
+fn udp(result: &VersionResult, direction: Direction) -> impl Iterator<Item = &UdpResult> {
+    result.udp.iter().filter(move |udp| udp.pedigree.direction == direction)
+}
+
+fn share(result: &VersionResult, direction: Direction) -> Option<Share> {
+    let udp = udp(result, direction).next()?;
+    let of = udp.sent.saturating_sub(udp.loss.unknown);
+    (of > 0).then_some(Share { part: udp.loss.lost, of })
+}
+
+fn is_lower_bound(result: &VersionResult, metric: Metric, direction: Direction) -> bool {
+    let wanted = |tcp: &&TcpResult| {
+        tcp.pedigree.direction == direction
+            && match metric {
+                Metric::TcpSingle => tcp.streams == 1,
+                Metric::TcpParallel => tcp.streams > 1,
+                _ => false,
+            }
+    };
+    let never_ended = |tcp: &TcpResult| {
+        tcp.warm_up.as_ref().is_some_and(|it| it.rule == netaware_probe::warm_up::NEVER_ENDED)
+    };
+    result.tcp.iter().filter(wanted).any(never_ended)
+}
+
+/// UDP was sent at less than TCP had reached, and much of it was lost: the path did not go on
+/// carrying what TCP was seen to get. It changed, or a token bucket was empty by then.
+fn did_not_last(result: &VersionResult, direction: Direction) -> Option<String> {
+    let tcp = result.tcp.iter().filter(|tcp| tcp.pedigree.direction == direction);
+    let reached = tcp.filter_map(|tcp| tcp.goodput).max()?;
+    udp(result, direction).find_map(|udp| {
+        let planned = udp.planned.filter(|planned| *planned < reached)?;
+        let ratio = udp.loss.ratio.filter(|ratio| ratio.lo > MUCH_LOSS)?;
+        let (version, lost) = (result.version.name(), ratio.estimate * 100.0);
+        Some(format!(
+            "UDP {} over {version} at {planned}, which is less than TCP had reached, lost {lost:.0} %: the path did \
+             not go on carrying that rate",
+            direction.name()
+        ))
+    })
+}
+
+/// Losses of streams of unlike rates are those of the rates.
+fn unlike_rates(v4: &VersionResult, v6: &VersionResult, direction: Direction) -> Option<String> {
+    let [of_v4, of_v6] = [v4, v6].map(|result| udp(result, direction).next().and_then(|udp| udp.planned));
+    let (of_v4, of_v6) = (of_v4?, of_v6?);
+    let (less, more) = (of_v4.min(of_v6), of_v4.max(of_v6));
+    (more.0 as f64 > less.0 as f64 * ALIKE)
+        .then(|| format!("the streams had unlike rates, {of_v4} over IPv4 and {of_v6} over IPv6"))
+}
+
+/// TCP itself would not have reached a rate with so much loss.
+const MUCH_LOSS: f64 = 0.05;
+/// Rates of TCP over the same path differ by less from turn to turn.
+const ALIKE: f64 = 1.1;
 
 fn connects(result: &VersionResult) -> Rounds {
     let nanos = |span: &Span| span.0 as f64;

@@ -97,13 +97,12 @@ impl Writer<'_> {
                 }
             }
         }
-        // With its count complete a run waits for the answers; ended by time or by somebody, only
-        // for a moment.
+        // A run waits for its last answers, which are the slowest where a queue grows; somebody who
+        // stopped it waits only for a moment.
         if course.order.count != Some(wrote.asked) {
-            // A person who stopped it waits no longer than that.
-            let tail = course.patience.tail(LINGER);
-            let linger = if course.stop.is_raised() { LINGER.min(tail) } else { tail };
-            self.ending_at.store((clock::now() + linger).0, Ordering::Release);
+            let patience = course.patience.span();
+            let wait = if course.stop.is_raised() { LINGER.min(patience) } else { patience };
+            self.ending_at.store((clock::now() + wait).0, Ordering::Release);
         }
         Ok(wrote)
     }

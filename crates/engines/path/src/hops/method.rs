@@ -241,8 +241,7 @@ impl Hops {
             Stage::Find => Stage::FindByEcho,
             Stage::FindByEcho if self.end == 0 => Stage::Done,
             Stage::FindByEcho => {
-                let silent = (1..=self.end).filter(|ttl| self.hop(*ttl).answered == 0);
-                self.silent = silent.take(self.most_alone()).collect();
+                self.silent = self.silent_hops();
                 Stage::Alone
             }
             Stage::Alone => Stage::Repeat,
@@ -262,14 +261,33 @@ impl Hops {
         self.enter(next);
     }
 
+    /// Hops that have not answered yet. Those right before the destination are listed several
+    /// times: where its answer to a smaller TTL was lost, the destination seems to be one hop
+    /// further away.
+    fn silent_hops(&self) -> Vec<u8> {
+        let is_silent = |ttl: &u8| self.hop(*ttl).answered == 0;
+        let last_that_answered = (1..self.end).rev().find(|ttl| !is_silent(ttl)).unwrap_or(0);
+        let times = |ttl: u8| {
+            let may_be_the_end = self.reached && ttl > last_that_answered && ttl < self.end;
+            if may_be_the_end { ASKED_IF_IT_IS_THE_END } else { 1 }
+        };
+        let silent = (1..=self.end).filter(is_silent);
+        silent.flat_map(|ttl| std::iter::repeat_n(ttl, times(ttl))).take(self.most_alone()).collect()
+    }
+
     /// An answer that quotes too little to be matched is the only probe's own when there is only
-    /// one; a lost one has a second chance.
+    /// one; a lost one has a second chance. Hosts ration what they say of closed ports, so what may
+    /// be the destination is asked by echoes where it answers those.
     fn ask_alone(&mut self) -> Vec<(Probe, Asked)> {
         let Some(ttl) = self.silent.pop() else { return Vec::new() };
+        if ttl > self.end || (self.is_destination(ttl) && self.hop(ttl).answered > 0) {
+            return self.ask_alone();
+        }
+        let by_echo = self.reached && ttl + 1 == self.end && self.echo_answers();
         let probe = Probe {
             ttl,
             length: self.plan.smallest,
-            kind: Kind::Udp,
+            kind: if by_echo { Kind::Echo } else { Kind::Udp },
             after: LEAST_GAP,
             awaited: true,
             mute: false,
@@ -473,6 +491,7 @@ impl Hops {
             self.note_too_big_late(told);
             match *asked {
                 Asked::Hop { ttl } => {
+                    self.note_nearer_end(ttl, probe.kind, told);
                     if let Some(answered) = self.note_exchange(ttl, probe.kind, probe.length, told) {
                         outcomes.push((ttl, answered));
                     }
@@ -492,6 +511,15 @@ impl Hops {
             }
         }
         self.note_outcomes(&outcomes, &asked, report);
+    }
+
+    /// The destination answers to a TTL that seemed to be too small for it: the path is shorter.
+    fn note_nearer_end(&mut self, ttl: u8, kind: Kind, told: &Told) {
+        let is_there = |what| matches!(what, What::PortUnreachable | What::EchoReply);
+        if ttl < self.end && told.reply().is_some_and(|reply| is_there(reply.what)) {
+            (self.end, self.reached) = (ttl, true);
+            self.by_echo[usize::from(ttl) - 1] = kind == Kind::Echo;
+        }
     }
 
     fn note_too_big_late(&mut self, told: &Told) {
@@ -626,6 +654,8 @@ fn last_time(told: &Told) -> Mono {
 const FIND_TRIES: u32 = 3;
 const REPEATS: u32 = 3;
 const LADDERS: u32 = 2;
+/// One in a hundred on a path that loses a fifth.
+const ASKED_IF_IT_IS_THE_END: usize = 3;
 /// Of hops that are asked one at a time.
 const MOST_ALONE: usize = 10;
 /// Sizes between the smallest and the largest.
@@ -647,3 +677,29 @@ const LEAST_ROOM: Span = Span::from_millis(50);
 /// In one round of sizes; the count of a round's probes stays far below that of an echo's number.
 const MOST_PROBES: usize = 200;
 const MOST_SENDING: Span = Span::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::{SILENT, hops, told};
+    use super::*;
+
+    #[test]
+    fn a_destination_whose_first_answer_was_lost_is_not_one_hop_further_away() {
+        let mut hops = hops(3);
+        hops.reached = true;
+        hops.whole = (4, 4);
+        hops.note_exchange(1, Kind::Udp, 64, &told(What::TimeExceeded, 1, 1));
+        hops.note_exchange(3, Kind::Udp, 64, &told(What::PortUnreachable, 9, 20));
+        hops.stage = Stage::Alone;
+        hops.silent = hops.silent_hops();
+        assert_eq!(hops.silent, [2; ASKED_IF_IT_IS_THE_END]);
+        for (fate, end) in [(SILENT, 3), (told(What::EchoReply, 9, 20), 2)] {
+            let (probes, asked): (Vec<Probe>, Vec<Asked>) = hops.ask_alone().into_iter().unzip();
+            assert_eq!((probes[0].ttl, probes[0].kind), (2, Kind::Echo));
+            (hops.asked, hops.probes) = (asked, probes);
+            hops.take(&RoundReport::of(vec![fate]));
+            assert_eq!((hops.end, hops.reached, hops.is_destination(2)), (end, true, end == 2));
+        }
+        assert_eq!(hops.ask_alone(), [], "it is known now");
+    }
+}

@@ -1,48 +1,97 @@
 //! One metric over both versions.
 
 use netaware_record::{Metric, MetricComparison, Preference};
-use netaware_stats::bootstrap::{Resampling, Statistic, hierarchical_paired};
+use netaware_stats::bootstrap::{PairedInterval, Resampling, Statistic, hierarchical_difference};
+use netaware_stats::interval::Interval;
 use netaware_stats::quantile;
 
-use super::RoundSamples;
+use super::{RoundSamples, Share};
+use crate::loss_split::wilson;
 use crate::published::{SEED, interval};
 
-/// The paired difference; `None` when fewer than two pairs can be made, or a sample is no number.
+/// The difference; `None` where a version has too few samples to tell how they scatter, or one is
+/// no number.
 pub fn compare_metric(samples: &RoundSamples) -> Option<MetricComparison> {
-    let pairs: Vec<(&[f64], &[f64])> =
-        samples.rounds_v4.iter().zip(&samples.rounds_v6).map(cut_to_pairs).collect();
-    let differences: Vec<Vec<f64>> =
-        pairs.iter().map(|(v4, v6)| v6.iter().zip(*v4).map(|(v6, v4)| v6 - v4).collect()).collect();
     let statistic = statistic(samples.metric);
-    let all_pairs: usize = differences.iter().map(Vec::len).sum();
-    let thinned = thinned(differences, all_pairs.div_ceil(MOST_RESAMPLED), statistic);
-    let compared = hierarchical_paired(&thinned, BLOCK, &Resampling::new(statistic, SEED))?;
-    let v4 = value(pairs.iter().map(|(v4, _)| *v4), statistic)?;
-    let v6 = value(pairs.iter().map(|(_, v6)| *v6), statistic)?;
+    let of_rounds = compare_rounds(samples, statistic);
+    let (difference, v4, v6) = match (samples.shares, &of_rounds) {
+        (Some(shares), _) => {
+            let [v4, v6] = [shares[0].estimate()?, shares[1].estimate()?];
+            let by_counts = newcombe(shares)?;
+            let found = of_rounds.as_ref().map(|(compared, ..)| compared.interval);
+            (found.map_or(by_counts, |found| by_counts.widened_to(found.lo, found.hi)), v4, v6)
+        }
+        (None, Some((compared, v4, v6))) => (compared.interval, *v4, *v6),
+        (None, None) => return None,
+    };
+    let (pairs, rounds) = of_rounds.map_or((0, 1), |(compared, ..)| (compared.pairs, compared.rounds));
     let margin = margin(samples.metric, v4, v6);
-    let needed = if compared.rounds < 2 { margin * ONE_ROUND } else { margin };
-    let shown = compared.interval.excludes_zero() && compared.interval.estimate.abs() > needed;
+    let needed = if rounds < 2 { margin * ONE_ROUND } else { margin };
+    let shown = difference.excludes_zero() && difference.estimate.abs() > needed;
+    let winner = better(samples.metric, difference.estimate);
+    let doubt = samples.doubt.clone().or_else(|| loses_as_lower_bound(samples, winner));
     Some(MetricComparison {
         metric: samples.metric,
         direction: samples.direction,
         v4,
         v6,
-        difference: interval(compared.interval),
-        pairs: all_pairs as u64,
-        rounds: compared.rounds as u64,
+        difference: interval(difference),
+        pairs: pairs as u64,
+        rounds: rounds as u64,
         margin,
-        favours: if shown {
-            better(samples.metric, compared.interval.estimate)
-        } else {
-            Preference::NoDifferenceShown
-        },
+        favours: if shown && doubt.is_none() { winner } else { Preference::NoDifferenceShown },
         host_limited: samples.host_limited,
+        doubt: doubt.filter(|_| shown),
     })
 }
 
-fn cut_to_pairs<'a>((v4, v6): (&'a Vec<f64>, &'a Vec<f64>)) -> (&'a [f64], &'a [f64]) {
-    let pairs = v4.len().min(v6.len());
-    (&v4[..pairs], &v6[..pairs])
+/// The difference of the statistics and the two themselves, over rounds in which both versions have
+/// samples.
+fn compare_rounds(samples: &RoundSamples, statistic: Statistic) -> Option<(PairedInterval, f64, f64)> {
+    let have_both = |(v4, v6): &(&Vec<f64>, &Vec<f64>)| !v4.is_empty() && !v6.is_empty();
+    let rounds = samples.rounds_v4.iter().zip(&samples.rounds_v6).filter(have_both);
+    let (v4, v6): (Vec<Vec<f64>>, Vec<Vec<f64>>) = rounds.map(|(v4, v6)| (v4.clone(), v6.clone())).unzip();
+    let of_all = |rounds: &[Vec<f64>]| value(rounds.iter().map(Vec::as_slice), statistic);
+    let (of_v4, of_v6) = (of_all(&v4)?, of_all(&v6)?);
+    let pairs: usize = v4.iter().zip(&v6).map(|(v4, v6)| v4.len().min(v6.len())).sum();
+    let thin = |rounds: Vec<Vec<f64>>| {
+        let all: usize = rounds.iter().map(Vec::len).sum();
+        thinned(rounds, all.div_ceil(MOST_RESAMPLED), statistic)
+    };
+    let how = Resampling::new(statistic, SEED);
+    let compared = hierarchical_difference(&thin(v4), &thin(v6), BLOCK, &how)?;
+    // Of runs of neighbours only the scatter is taken.
+    let estimate = of_v6 - of_v4;
+    let shift = estimate - compared.interval.estimate;
+    let Interval { lo, hi, confidence, .. } = compared.interval;
+    let interval = Interval { estimate, lo: lo + shift, hi: hi + shift, confidence };
+    Some((PairedInterval { interval, pairs, ..compared }, of_v4, of_v6))
+}
+
+/// Somebody who was still getting faster might have won in the end.
+fn loses_as_lower_bound(samples: &RoundSamples, winner: Preference) -> Option<String> {
+    let loser = match winner {
+        Preference::V4 => (samples.lower_bounds[1], "IPv6"),
+        Preference::V6 => (samples.lower_bounds[0], "IPv4"),
+        _ => return None,
+    };
+    loser.0.then(|| format!("TCP over {} was still speeding up when it ended", loser.1))
+}
+
+impl Share {
+    fn estimate(self) -> Option<f64> {
+        (self.of > 0).then(|| self.part as f64 / self.of as f64)
+    }
+}
+
+/// The interval for a difference of two shares from Wilson's interval of each (Newcombe 1998,
+/// method 10). It assumes that each is lost by itself.
+fn newcombe(shares: [Share; 2]) -> Option<Interval> {
+    let [v4, v6] = [wilson(shares[0].part, shares[0].of)?, wilson(shares[1].part, shares[1].of)?];
+    let estimate = v6.estimate - v4.estimate;
+    let lo = estimate - (v6.estimate - v6.lo).hypot(v4.hi - v4.estimate);
+    let hi = estimate + (v6.hi - v6.estimate).hypot(v4.estimate - v4.lo);
+    Some(Interval { estimate, lo, hi, confidence: 0.95 })
 }
 
 /// Each run of `run` neighbours becomes one value, so that an hour of samples costs no more to

@@ -36,7 +36,21 @@ impl Source {
         };
         let direction = Direction::Reverse;
         let (rounds_v4, rounds_v6) = (cut(rounds_v4, self.rounds), cut(rounds_v6, self.rounds));
-        RoundSamples { metric, direction, rounds_v4, rounds_v6, host_limited: false }
+        RoundSamples { metric, direction, rounds_v4, rounds_v6, ..none() }
+    }
+}
+
+/// A comparison of nothing.
+fn none() -> RoundSamples {
+    RoundSamples {
+        metric: Metric::TcpParallel,
+        direction: Direction::Reverse,
+        rounds_v4: Vec::new(),
+        rounds_v6: Vec::new(),
+        shares: None,
+        lower_bounds: [false; 2],
+        host_limited: false,
+        doubt: None,
     }
 }
 
@@ -119,17 +133,17 @@ fn one_round_needs_three_times_the_margin() {
 }
 
 #[test]
-fn samples_without_a_partner_are_left_out() {
+fn rounds_without_a_partner_are_left_out() {
     let samples = RoundSamples {
         metric: Metric::TcpSingle,
         direction: Direction::Forward,
         rounds_v4: vec![vec![1.0, 2.0, 3.0], vec![4.0], vec![9.0]],
         rounds_v6: vec![vec![11.0, 12.0], vec![]],
-        host_limited: false,
+        ..none()
     };
     let found = compare_metric(&samples).unwrap();
-    assert_eq!((found.pairs, found.rounds, found.v4, found.v6), (2, 1, 1.5, 11.5));
-    assert!((found.difference.estimate - 10.0).abs() < 1e-9);
+    assert_eq!((found.pairs, found.rounds, found.v4, found.v6), (2, 1, 2.0, 11.5));
+    assert!((found.difference.estimate - 9.5).abs() < 1e-9);
     let single = RoundSamples { rounds_v4: vec![vec![1.0]], ..samples.clone() };
     assert_eq!(compare_metric(&single), None);
     let broken = RoundSamples { rounds_v4: vec![vec![f64::NAN, 1.0]], ..samples };
@@ -148,7 +162,7 @@ fn metrics(rows: &[Levels]) -> Vec<RoundSamples> {
 }
 
 fn advice(samples: &[RoundSamples], purpose: Use) -> (Preference, String) {
-    let comparison = compare(samples, Unreached::default());
+    let comparison = compare(samples, Unreached::default(), Unreached::default());
     let verdict = comparison.verdicts.into_iter().find(|verdict| verdict.purpose == purpose).unwrap();
     (verdict.prefer, verdict.because)
 }
@@ -222,7 +236,7 @@ fn an_unreachable_version_loses_to_the_other_with_its_reason() {
         (Unreached { v4: Some("refused"), v6: Some("refused") }, Preference::NotCompared),
     ];
     for (unreached, want) in rows {
-        let verdicts = compare(&[], unreached).verdicts;
+        let verdicts = compare(&[], unreached, Unreached::default()).verdicts;
         assert_eq!(verdicts.len(), 3);
         for verdict in verdicts {
             assert_eq!(verdict.prefer, want);
@@ -241,6 +255,7 @@ fn alike(metric: Metric, v4: f64, v6: f64) -> RoundSamples {
         rounds_v4: rounds(v4),
         rounds_v6: rounds(v6),
         host_limited: true,
+        ..none()
     }
 }
 
@@ -258,6 +273,7 @@ fn a_difference_counts_from_two_rounds_on_if_it_exceeds_the_margin() {
         margin: 0.8,
         favours: Preference::V6,
         host_limited: true,
+        doubt: None,
     };
     assert_eq!(compare_metric(&alike(Metric::TcpSingle, 15.0, 16.0)), Some(want));
     // The margin of a round trip is 50 us where that is more than a twentieth.
@@ -302,6 +318,7 @@ fn told(metric: Metric, direction: Direction, [v4, v6, estimate, lo, hi]: [f64; 
         margin: 0.0,
         favours: Preference::NoDifferenceShown,
         host_limited: false,
+        doubt: None,
     }
 }
 
@@ -352,5 +369,88 @@ fn an_advice_tells_the_figures_that_it_rests_on_in_their_units() {
              but delay variation: IPv4 3.00 ms, IPv6 2.00 ms, difference -1.00 ms (-1.10 ms to -900 us)",
         ),
     ];
-    assert_eq!(verdict::all(&metrics, Unreached::default()), want);
+    assert_eq!(verdict::all(&metrics, Unreached::default(), Unreached::default()), want);
+}
+
+#[test]
+fn the_difference_is_that_of_the_two_figures_beside_it_also_where_versions_have_unlike_many_samples() {
+    let skewed = |count: usize, level: f64| -> Vec<f64> {
+        (0..count).map(|n| level + if n % 3 == 0 { 40e6 } else { n as f64 * 1e4 }).collect()
+    };
+    let samples = RoundSamples {
+        metric: Metric::LoadedRtt,
+        rounds_v4: vec![skewed(90, 50e6)],
+        rounds_v6: vec![skewed(31, 60e6)],
+        ..none()
+    };
+    let found = compare_metric(&samples).unwrap();
+    assert!((found.difference.estimate - (found.v6 - found.v4)).abs() < 1.0, "{found:?}");
+    let Interval { estimate, lo, hi, .. } = found.difference;
+    assert!(lo <= estimate && estimate <= hi, "{found:?}");
+}
+
+#[test]
+fn a_rate_that_was_still_growing_may_win_and_cannot_lose() {
+    let samples = |lower_bounds| {
+        let samples = Source::new(5, 4).samples(Metric::TcpParallel, 2e6, 18e6, 1e5);
+        compare_metric(&RoundSamples { lower_bounds, ..samples }).unwrap()
+    };
+    assert_eq!(samples([false, true]).favours, Preference::V6);
+    let undecided = samples([true, false]);
+    assert_eq!(undecided.favours, Preference::NoDifferenceShown);
+    assert_eq!(undecided.doubt.as_deref(), Some("TCP over IPv4 was still speeding up when it ended"));
+    let (prefer, because) = {
+        let verdicts = verdict::all(&[undecided], Unreached::default(), Unreached::default());
+        (verdicts[0].prefer, verdicts[0].because.clone())
+    };
+    assert_eq!(prefer, Preference::NoDifferenceShown);
+    assert!(because.contains("it says nothing of the versions, because TCP over IPv4"), "{because}");
+}
+
+#[test]
+fn without_a_single_loss_the_difference_is_not_certain() {
+    let lost = |v4, v6, of| RoundSamples {
+        metric: Metric::UdpLoss,
+        rounds_v4: vec![vec![0.0; 10]],
+        rounds_v6: vec![vec![0.0; 10]],
+        shares: Some([Share { part: v4, of }, Share { part: v6, of }]),
+        ..none()
+    };
+    let nothing = compare_metric(&lost(0, 0, 100)).unwrap();
+    assert_eq!((nothing.v4, nothing.v6, nothing.favours), (0.0, 0.0, Preference::NoDifferenceShown));
+    assert!(nothing.difference.hi > 0.03 && nothing.difference.lo < -0.03, "{nothing:?}");
+    let much = compare_metric(&lost(680, 0, 1000)).unwrap();
+    assert_eq!((much.v4, much.favours), (0.68, Preference::V6));
+    // Newcombe 1998, table II, row (a): 56 of 70 and 48 of 80.
+    let row = [Share { part: 48, of: 80 }, Share { part: 56, of: 70 }];
+    let published = compare_metric(&RoundSamples { shares: Some(row), ..lost(0, 0, 1) }).unwrap().difference;
+    assert!((published.lo - 0.0524).abs() < 5e-5 && (published.hi - 0.3339).abs() < 5e-5, "{published:?}");
+}
+
+#[test]
+fn what_is_in_doubt_favours_nobody_and_says_why() {
+    let samples = Source::new(5, 4).samples(Metric::TcpParallel, 20e6, 80e6, 1e5);
+    let doubt = Some("UDP below TCP's rate lost 68 %".to_owned());
+    let found = compare_metric(&RoundSamples { doubt: doubt.clone(), ..samples.clone() }).unwrap();
+    assert_eq!((found.favours, &found.doubt), (Preference::NoDifferenceShown, &doubt));
+    let equal = Source::new(5, 4).samples(Metric::TcpParallel, 80e6, 80e6, 1e5);
+    assert_eq!(compare_metric(&RoundSamples { doubt, ..equal }).unwrap().doubt, None, "nothing to doubt");
+}
+
+#[test]
+fn one_round_is_said_to_be_one() {
+    let samples = Source::new(5, 1).samples(Metric::TcpParallel, 20e6, 80e6, 1e5);
+    let (prefer, because) = advice(&[samples], Use::Bulk);
+    assert_eq!(prefer, Preference::V6);
+    assert!(because.contains("in one round: a change of the path between the two would look the same"));
+}
+
+#[test]
+fn a_version_over_which_tcp_carries_nothing_is_not_preferred_for_bulk() {
+    let samples = metrics(&[(Metric::IdleRtt, Direction::RoundTrip, 30e6, 30e6)]);
+    let stalled = Unreached { v6: Some("TCP carried nothing"), v4: None };
+    let verdicts = compare(&samples, Unreached::default(), stalled).verdicts;
+    let told: Vec<(Preference, &str)> = verdicts.iter().map(|it| (it.prefer, it.because.as_str())).collect();
+    assert_eq!(told[0], (Preference::V4, "IPv6 could not be measured: TCP carried nothing"));
+    assert_eq!(told[1].0, Preference::NoDifferenceShown);
 }

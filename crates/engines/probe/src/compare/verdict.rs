@@ -5,8 +5,17 @@ use netaware_units::{BitRate, Span};
 
 use super::Unreached;
 
-pub(super) fn all(metrics: &[MetricComparison], unreached: Unreached<'_>) -> Vec<Verdict> {
-    [Use::Bulk, Use::Interactive, Use::Media].map(|purpose| verdict(purpose, metrics, unreached)).into()
+pub(super) fn all(
+    metrics: &[MetricComparison],
+    unreached: Unreached<'_>,
+    stalled: Unreached<'_>,
+) -> Vec<Verdict> {
+    let of = |purpose| {
+        let is_bulk = purpose == Use::Bulk;
+        let out = if is_bulk && unreached == Unreached::default() { stalled } else { unreached };
+        verdict(purpose, metrics, out)
+    };
+    [Use::Bulk, Use::Interactive, Use::Media].map(of).into()
 }
 
 fn verdict(purpose: Use, metrics: &[MetricComparison], unreached: Unreached<'_>) -> Verdict {
@@ -82,8 +91,15 @@ fn tell(metric: &MetricComparison) -> String {
     };
     let (difference, (low, high)) = (metric.difference, bounds(metric));
     let name = metric.metric.name();
+    let caution = match &metric.doubt {
+        Some(doubt) => format!("; it says nothing of the versions, because {doubt}"),
+        None if metric.rounds < 2 && metric.favours != Preference::NoDifferenceShown => {
+            ", in one round: a change of the path between the two would look the same".to_owned()
+        }
+        None => String::new(),
+    };
     format!(
-        "{name}{way}: IPv4 {}, IPv6 {}, difference {} ({} to {})",
+        "{name}{way}: IPv4 {}, IPv6 {}, difference {} ({} to {}){caution}",
         show(metric.v4),
         show(metric.v6),
         show(difference.estimate),

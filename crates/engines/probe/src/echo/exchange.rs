@@ -95,7 +95,8 @@ pub struct EchoCounts {
     pub reordered: u64,
     /// Further copies of answers.
     pub duplicates: u64,
-    /// Without an answer when the train was stopped, and too young to be lost.
+    /// Without an answer when the train was stopped, and asked after the last that was answered: too
+    /// young to be lost.
     pub abandoned: u64,
     /// Without a verdict yet; zero when the train is done.
     pub outstanding: u64,
@@ -104,9 +105,9 @@ pub struct EchoCounts {
 }
 
 impl EchoCounts {
-    /// Requests that left and have a verdict: `received + lost`.
+    /// Requests that left: `received + lost + abandoned`, once nothing is outstanding.
     pub fn sent(&self) -> u64 {
-        self.received + self.lost
+        self.received + self.lost + self.abandoned
     }
 
     /// Answers that came and could not be used.

@@ -89,15 +89,37 @@ fn a_run_that_ends_by_its_time_waits_for_its_last_answers() {
         let last = events.last().unwrap().0;
         assert!(last < start + MS * 500 + way * 2 + MS * 50, "{way}: {last:?}");
     }
-    // Nobody answers: what has no answer at the end has no verdict, and nobody waits for long.
-    let mut lossy = VirtualPath::symmetric(MS * 4);
-    lossy.forward.loss = 1.0;
-    let endless = EchoPlan { count: None, patience: MS * 1000, ..plan(0, Pacing::Even(MS * 10)) };
-    let start = endless.start;
-    let mut train = EchoTrain::following(endless, Some(MS * 8)).unwrap().sending_until(start + MS * 500);
-    let events = lossy.drive(&mut train);
-    assert!(train.counts().abandoned > 0 && balanced(&train.counts()), "{:?}", train.counts());
-    assert!(events.iter().all(|(at, _)| *at <= start + MS * 760));
+}
+
+#[test]
+fn a_run_that_ends_by_its_time_counts_what_was_lost_and_not_only_what_came() {
+    for loss in [0.1, 1.0] {
+        let mut lossy = VirtualPath::symmetric(MS * 4);
+        lossy.forward.loss = loss;
+        let endless = EchoPlan { count: None, patience: MS * 1000, ..plan(0, Pacing::Even(MS * 10)) };
+        let start = endless.start;
+        let train = EchoTrain::following(endless, Some(MS * 8)).unwrap();
+        let mut train = train.sending_until(start + MS * 5000);
+        let events = lossy.drive(&mut train);
+        let counts = train.counts();
+        assert_eq!((counts.sent(), counts.abandoned), (500, 0), "{counts:?}");
+        let expected = 500.0 * loss;
+        assert!((counts.lost as f64 - expected).abs() <= 4.5 * (expected * (1.0 - loss)).sqrt(), "{counts:?}");
+        assert!(events.iter().all(|(at, _)| *at <= start + MS * 6010));
+    }
+}
+
+#[test]
+fn a_run_that_somebody_ends_counts_as_lost_what_was_overtaken_and_leaves_the_rest_unknown() {
+    let mut lossy = VirtualPath { stop_at: Some(Mono(5_000_000_000)), ..VirtualPath::symmetric(MS * 20) };
+    lossy.forward.loss = 0.1;
+    // As beside a load that may fill a queue of seconds.
+    let endless = EchoPlan { count: None, patience: MS * 8000, ..plan(0, Pacing::Even(MS * 10)) };
+    let mut train = EchoTrain::new(endless).unwrap();
+    lossy.drive(&mut train);
+    let counts = train.counts();
+    assert!(balanced(&counts) && (20..=80).contains(&counts.lost), "{counts:?}");
+    assert!(counts.abandoned <= 5, "only those after the last answer: {counts:?}");
 }
 
 #[test]

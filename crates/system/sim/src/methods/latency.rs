@@ -114,7 +114,7 @@ fn figures(
         time("round trip, p99", |rtt| rtt.p99),
         time("round trip, max", |rtt| rtt.max),
         time("round trip, mean", |rtt| rtt.mean),
-        Figure::new("lost, there and back", Unit::Share, share(latency.lost, latency.sent), lost),
+        Figure::new("lost, there and back", Unit::Share, share(latency.lost, latency.settled()), lost),
         Figure::new("routers", Unit::Count, path.hops_forward.map(f64::from), Some(truth.routers as f64)),
         only_time("round trip, empty path", truth.base_rtt),
         only_time("one way up, median", forward.delay.map(|delay| delay.p50)),

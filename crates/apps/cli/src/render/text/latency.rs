@@ -118,6 +118,7 @@ fn losses(sheet: &mut Sheet<'_>, pick: Pick) -> io::Result<()> {
     };
     sheet.watched_row("lost", |v| pick(v).map(lost), any(|l| l.lost))?;
     sheet.row("of them late", |v| pick(v).filter(|l| l.lost > 0).map(|l| count(l.late)))?;
+    sheet.row("fate unknown", some(|l| l.unknown))?;
     sheet.watched_row("bad answers", some(|l| l.bad), any(|l| l.bad))?;
     sheet.row("reordered / duplicate", |v| {
         pick(v).map(|l| format!("{} / {}", count(l.reordered), count(l.duplicates)))
@@ -144,7 +145,7 @@ fn is_busy(l: &LatencyResult) -> bool {
 }
 
 fn lost(l: &LatencyResult) -> String {
-    format!("{} ({} of {})", share(l.lost, l.sent), count(l.lost), count(l.sent))
+    format!("{} ({} of {})", share(l.lost, l.settled()), count(l.lost), count(l.settled()))
 }
 
 fn requests(l: &LatencyResult) -> String {
