@@ -13,6 +13,7 @@
 mod alone;
 mod attach;
 mod bulk;
+mod careful;
 mod departures;
 mod echo;
 mod estimation;

@@ -10,17 +10,19 @@ mod plan;
 
 use std::collections::BTreeMap;
 
+use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_probe::matrix;
 use netaware_record::{
     Direction, Layer, MatrixProtocol, MatrixResult, MatrixRun, Outcome, Pedigree, Reach, Record,
 };
-use netaware_units::{BitRate, ByteCount, ClockSource, Span};
+use netaware_units::{BitRate, ByteCount, ClockSource, Mono, SendRate, Span};
 use netaware_wire::control::{UdpPlan, UdpReceive, UdpSend};
 
 use plan::Step;
 pub use plan::{MatrixRequest, Pair, Pairs};
 
+use crate::careful;
 use crate::lane::{self, Lane};
 use crate::lease;
 use crate::progress::{Progress, Watch};
@@ -42,6 +44,9 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
     let slack = lease::exchanges_at_most(slowest, 1);
     lane::reserve_all(&mut lanes, expected + slack, stop, &mut watch);
 
+    let carried: Vec<Option<SendRate>> =
+        lanes.iter_mut().map(|lane| carried_by(lane, request, &steps, stop, &mut watch)).collect();
+    let mut drain = Drain::default();
     let mut ledgers: Vec<Ledger> = lanes.iter().map(|_| Ledger::new(steps.len())).collect();
     let longest = steps.iter().map(|step| at_most(*step, request.patience)).max().unwrap_or_default();
     let mut left = expected;
@@ -58,6 +63,18 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
                 if stop.is_raised() || !lane.is_alive() || ledger.has_given_up(step.protocol) {
                     continue;
                 }
+                if step.protocol == MatrixProtocol::Udp {
+                    let Some(rate) = carried[index] else { continue };
+                    if !may_burst(step.pair.bytes, rate) {
+                        lane.warn(&format!(
+                            "{step} is left out: at {rate}, which is what the path was seen to carry, it would fill \
+                             the path for more than {LONGEST_BURST}"
+                        ));
+                        continue;
+                    }
+                    drain.wait(stop);
+                    drain.begins(step.pair.bytes, rate);
+                }
                 watch.phase(step.to_string(), Some(lane.version));
                 let run = transfer_of(lane, &request.target, *step, request.patience, stop, &mut watch);
                 ledger.enter(lane, at, *step, round, run);
@@ -73,6 +90,51 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
     record.comparison = None;
     record.warnings.splice(0..0, request.remarks());
     record
+}
+
+/// What the path carries of datagrams, where a matrix has any: they leave as fast as the host hands
+/// them over, so how many may leave at once, and how often, depends on it.
+fn carried_by(
+    lane: &mut Lane,
+    request: &MatrixRequest,
+    steps: &[Step],
+    stop: &StopFlag,
+    watch: &mut Watch<'_>,
+) -> Option<SendRate> {
+    if !lane.is_alive() || !steps.iter().any(|step| step.protocol == MatrixProtocol::Udp) {
+        return None;
+    }
+    watch.phase("UDP: what the path carries", Some(lane.version));
+    let carried = careful::carried(lane, &request.target, Direction::Forward, SEEN_BY, HIGHEST_SEEN, stop);
+    if carried.is_none() && lane.is_alive() && !stop.is_raised() {
+        lane.warn("UDP is left out: no answer came to datagrams, so what the path carries is not known");
+    }
+    carried
+}
+
+/// Whether so many bytes of datagrams may leave at once on a path of this rate.
+fn may_burst(bytes: ByteCount, rate: SendRate) -> bool {
+    bytes <= ALWAYS_BURST || rate.bit_rate().time_for(bytes) <= LONGEST_BURST
+}
+
+/// Keeps UDP transfers, which do not listen to losses, as far apart as the path needs to carry
+/// them.
+#[derive(Debug, Default)]
+struct Drain {
+    free_at: Option<Mono>,
+}
+
+impl Drain {
+    fn begins(&mut self, bytes: ByteCount, rate: SendRate) {
+        self.free_at = Some(clock::now() + rate.bit_rate().time_for(bytes));
+    }
+
+    fn wait(&self, stop: &StopFlag) {
+        let Some(free_at) = self.free_at else { return };
+        while clock::now() < free_at && !stop.is_raised() {
+            clock::sleep_until(free_at.min(clock::now() + LOOK));
+        }
+    }
 }
 
 /// What one transfer came to, before it has its place.
@@ -241,5 +303,35 @@ const MOST_SETTLE: Span = Span::from_millis(300);
 const ROUND_TRIPS: i64 = 10;
 const OVERHEAD: Span = Span::from_millis(100);
 const SLOW: BitRate = BitRate(1_000_000);
+/// Payload of the datagrams that show what the path carries, short enough for every path.
+const SEEN_BY: u32 = 1000;
+/// Above this nothing has to wait.
+const HIGHEST_SEEN: SendRate = SendRate::at_least(100_000_000);
+/// So much may leave at once on every path, as the trains of other methods do.
+const ALWAYS_BURST: ByteCount = ByteCount(32_000);
+const LONGEST_BURST: Span = Span::from_secs(1);
+/// How often a waiting matrix looks whether it was stopped.
+const LOOK: Span = Span::from_millis(20);
 /// A protocol that a firewall swallows costs seconds each time.
 const MOST_REFUSED: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_listen_to_losses_does_not_flood_a_slow_path_at_once() {
+        let rows = [
+            (1_000, 20_000, true),
+            (10_000, 20_000, true),
+            (100_000, 20_000, false),
+            (100_000, 64_000, false),
+            (100_000, 1_000_000, true),
+            (1_000_000, 1_000_000, false),
+            (1_000_000, 100_000_000, true),
+        ];
+        for (bytes, rate, may) in rows {
+            assert_eq!(may_burst(ByteCount(bytes), SendRate::at_least(rate)), may, "{bytes} B at {rate}");
+        }
+    }
+}

@@ -185,6 +185,9 @@ pub enum Pace {
     Unlimited,
     /// At this payload rate.
     Rate(SendRate),
+    /// At this payload rate, or at what the path is seen to carry before the stream begins where
+    /// that is less: for a rate that nobody typed.
+    AtMost(SendRate),
     /// At this distance from start to start.
     Spacing(Span),
 }
@@ -195,7 +198,7 @@ impl Pace {
     pub fn gap_ps(self, length: u32) -> Option<u64> {
         match self {
             Self::Unlimited => None,
-            Self::Rate(rate) => Some(rate.gap_ps(length)),
+            Self::Rate(rate) | Self::AtMost(rate) => Some(rate.gap_ps(length)),
             Self::Spacing(gap) => Some(gap.0.max(1).cast_unsigned().saturating_mul(1000)),
         }
     }

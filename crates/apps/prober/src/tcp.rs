@@ -25,7 +25,7 @@ pub fn tcp(request: &TcpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         counted: request.bytes_in_all().is_some(),
         connects: attach::connects_in_turn(request.streams),
     };
-    turns::take(course, stop, progress, &|lane, found, rounds, watch| {
+    turns::take(course, stop, progress, &|_, _| {}, &|lane, found, rounds, watch| {
         let orders = orders(request, rounds);
         found.tcp.extend(transfer::tcp(lane, &request.target, &orders, None, stop, watch));
     })

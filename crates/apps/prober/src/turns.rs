@@ -31,11 +31,13 @@ const ROUNDS: u16 = 2;
 /// queues after them.
 const SLACK: Span = Span::from_secs(20);
 
-/// Runs `turn` for each version in each round; it is told how many rounds there are.
+/// Runs `prepare` for each version once it has the responder's place, and then `turn` for each
+/// version in each round; it is told how many rounds there are.
 pub(crate) fn take(
     course: Course<'_>,
     stop: &StopFlag,
     progress: &mut dyn FnMut(Progress),
+    prepare: &dyn Fn(&mut Lane, &mut Watch<'_>),
     turn: &dyn Fn(&mut Lane, &mut Findings, u16, &mut Watch<'_>),
 ) -> Record {
     let opened = report::Opening::now(course.command, course.target, course.options);
@@ -51,6 +53,7 @@ pub(crate) fn take(
     lane::reserve_all(&mut lanes, course.time * versions + around + SLACK, stop, &mut watch);
     let sending = course.time * i64::try_from(alive).unwrap_or(1);
     let exchange = lease::exchange(&lanes, watch.done());
+    lanes.iter_mut().filter(|lane| lane.is_alive()).for_each(|lane| prepare(lane, &mut watch));
     let transfers = i64::from(rounds) * i64::try_from(alive).unwrap_or(1);
     watch.announce(sending + lease::exchanges(exchange, course.connects) * transfers, exchange);
     let mut turns_left = i64::from(rounds) * i64::try_from(alive).unwrap_or(1);

@@ -1,13 +1,16 @@
 //! `netaware udp`: a UDP stream as a measurement of its own.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use netaware_io::stop::StopFlag;
-use netaware_record::Record;
+use netaware_record::{IpVersion, Record};
 use netaware_units::{SendRate, Span};
 use netaware_wire::control::{UdpPlan, UdpSend};
 
-use crate::progress::Progress;
+use crate::careful;
+use crate::lane::Lane;
+use crate::progress::{Progress, Watch};
 use crate::request::{Pace, UdpRequest};
 use crate::transfer::{self, UdpOrder, UdpRound};
 use crate::turns::{self, Course};
@@ -25,8 +28,19 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         counted: request.packets.is_some() || request.histogram.is_some() || request.log || request.burst > 1,
         connects: 1,
     };
-    turns::take(course, stop, progress, &|lane, found, rounds, watch| {
-        let orders = orders(request, rounds);
+    // Nothing is sent before the path is known where nobody typed a rate.
+    let known: RefCell<Vec<(IpVersion, Vec<SendRate>)>> = RefCell::default();
+    let prepare = |lane: &mut Lane, watch: &mut Watch<'_>| {
+        if let Pace::AtMost(ceiling) = request.pace {
+            watch.phase("UDP: what the path carries", Some(lane.version));
+            let rates = careful_rates(lane, request, ceiling, stop);
+            known.borrow_mut().push((lane.version, rates));
+        }
+    };
+    turns::take(course, stop, progress, &prepare, &|lane, found, rounds, watch| {
+        let known = known.borrow();
+        let rates = known.iter().find(|(version, _)| *version == lane.version);
+        let orders = orders(request, rounds, rates.map_or(&[][..], |(_, rates)| rates));
         let done = transfer::udp(lane, &request.target, &orders, stop, watch);
         if done.iter().any(has_broken_its_times) {
             lane.warn(
@@ -36,6 +50,12 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         }
         found.udp.extend(done);
     })
+}
+
+/// A rate for each direction.
+fn careful_rates(lane: &mut Lane, request: &UdpRequest, ceiling: SendRate, stop: &StopFlag) -> Vec<SendRate> {
+    let each = request.directions.each().iter();
+    each.map(|way| careful::rate(lane, &request.target, *way, request.length, ceiling, stop)).collect()
 }
 
 /// Asked the queueing discipline to release the datagrams, and it did not.
@@ -48,21 +68,28 @@ fn one_by_one(send: UdpSend) -> UdpSend {
     if send == UdpSend::LaunchTime { send } else { UdpSend::Single }
 }
 
-fn orders(request: &UdpRequest, rounds: u16) -> Vec<UdpOrder> {
+/// `careful` has the rate of each direction where the request leaves it to the path.
+fn orders(request: &UdpRequest, rounds: u16, careful: &[SendRate]) -> Vec<UdpOrder> {
+    let pace = |index: usize| match request.pace {
+        Pace::AtMost(ceiling) => Pace::Rate(careful.get(index).copied().unwrap_or(ceiling)),
+        typed => typed,
+    };
     // A rate is that of all datagrams of a burst.
-    let gap_ps = request.pace.gap_ps(request.length.saturating_mul(match request.pace {
-        Pace::Rate(_) => request.burst.max(1),
-        Pace::Unlimited | Pace::Spacing(_) => 1,
-    }));
-    let order = |direction: &_| UdpOrder {
+    let gap_ps = |pace: Pace| {
+        pace.gap_ps(request.length.saturating_mul(match pace {
+            Pace::Rate(_) | Pace::AtMost(_) => request.burst.max(1),
+            Pace::Unlimited | Pace::Spacing(_) => 1,
+        }))
+    };
+    let order = |(index, direction): (usize, &_)| UdpOrder {
         plan: UdpPlan {
             direction: *direction,
             duration: request.time / i64::from(rounds),
             packets: request.packets,
             length: request.length,
-            gap_ps,
+            gap_ps: gap_ps(pace(index)),
             // A paced stream is a promise about each datagram; batches would break it.
-            send: if gap_ps.is_some() { one_by_one(request.send) } else { request.send },
+            send: if request.pace != Pace::Unlimited { one_by_one(request.send) } else { request.send },
             receive: request.receive,
             tick: request.interval.min(LONGEST_TICK),
             settle: None,
@@ -78,13 +105,14 @@ fn orders(request: &UdpRequest, rounds: u16) -> Vec<UdpOrder> {
         tell_every: Some(request.interval),
     };
     let planned = |order: UdpOrder| UdpOrder { planned: order.plan.rate().and_then(SendRate::new), ..order };
-    request.directions.each().iter().map(order).map(planned).collect()
+    request.directions.each().iter().enumerate().map(order).map(planned).collect()
 }
 
 fn options_of(request: &UdpRequest) -> BTreeMap<String, String> {
     let pace = match request.pace {
         Pace::Unlimited => "unlimited".to_owned(),
         Pace::Rate(rate) => rate.to_string(),
+        Pace::AtMost(rate) => format!("at most {rate}"),
         Pace::Spacing(gap) => format!("one per {gap}"),
     };
     let given = [

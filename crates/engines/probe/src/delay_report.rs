@@ -130,6 +130,13 @@ impl EchoRound {
         self.log.samples.iter().map(|sample| sample.rtt.nanos() as f64).collect()
     }
 
+    /// When each answer came, in the order of the requests and since the first one was due, of
+    /// requests that were due this far apart.
+    pub fn arrivals(&self, spacing: Span) -> Vec<Span> {
+        let due = |seq: u64| spacing * i64::try_from(seq).unwrap_or(i64::MAX);
+        self.log.samples.iter().map(|sample| due(sample.seq) + sample.from_due).collect()
+    }
+
     /// Delay variation of blocks of neighbours, in nanoseconds: 95th percentile minus minimum of
     /// each block of [`VARIATION_BLOCK`] round trips. Samples for the comparison; a rest shorter
     /// than half a block is left out.

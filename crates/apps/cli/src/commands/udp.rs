@@ -27,9 +27,10 @@ Sends a stream of datagrams over each IP version in turns and tells what arrived
 dropped, reordering, duplicates and the gaps between arrivals.
 
 Pace: -b sets a rate, --spacing the time from datagram to datagram, and -b 0 is as fast as this host can. With neither, a \
-stream to another HOST runs at 1 Mbit/s as with iperf3, because an unpaced one can hurt everybody on the path; it runs \
-unpaced when --send mmsg or gso asks for batches, or against the responder that netaware starts itself on loopback. A \
-paced stream always leaves datagram by datagram.";
+stream to another HOST runs at 1 Mbit/s as with iperf3, because an unpaced one can hurt everybody on the path; a few \
+datagrams go before it, and where the path is seen to carry less, the stream runs at 80 % of that. It runs unpaced when \
+--send mmsg or gso asks for batches, or against the responder that netaware starts itself on loopback. A paced stream \
+always leaves datagram by datagram.";
 
 fn after() -> String {
     format!(
@@ -48,7 +49,7 @@ Examples:
     )
 }
 
-/// As iperf3: hurts nobody.
+/// As iperf3, where the path carries so much.
 const CAREFUL: SendRate = SendRate::at_least(1_000_000);
 /// How long a stream that ends after `--packets` may take when no `--time` says it.
 const PATIENCE_FOR_PACKETS: Span = Span::from_secs(600);
@@ -208,7 +209,7 @@ impl Udp {
             (Some(Rate::Unlimited), _) | (None, Some(Span::ZERO)) => Pace::Unlimited,
             (None, Some(spacing)) => Pace::Spacing(spacing),
             (None, None) if self.asks_for_batches() || self.target.is_own() => Pace::Unlimited,
-            (None, None) => Pace::Rate(CAREFUL),
+            (None, None) => Pace::AtMost(CAREFUL),
         }
     }
 
@@ -229,7 +230,9 @@ impl Udp {
             (Pace::Unlimited, None) if self.spacing.is_some() => UdpSend::Single,
             (Pace::Unlimited, None | Some(Send::Gso)) => UdpSend::Gso,
             (Pace::Unlimited, Some(Send::Mmsg)) => UdpSend::Mmsg,
-            (Pace::Rate(_) | Pace::Spacing(_), Some(Send::LaunchTime)) => UdpSend::LaunchTime,
+            (Pace::Rate(_) | Pace::AtMost(_) | Pace::Spacing(_), Some(Send::LaunchTime)) => {
+                UdpSend::LaunchTime
+            }
             _ => UdpSend::Single,
         }
     }
@@ -253,7 +256,10 @@ impl Udp {
         let mut notes = Vec::new();
         let paced = self.pace() != Pace::Unlimited;
         if self.rate.is_none() && self.spacing.is_none() && paced {
-            notes.push("no rate given: 1 Mbit/s, as iperf3 does; -b 0 is as fast as possible");
+            notes.push(
+                "no rate given: 1 Mbit/s, as iperf3 does, or less where the path is seen to carry less; -b 0 is as fast as \
+                 possible",
+            );
         }
         if paced && self.asks_for_batches() {
             notes.push("a paced stream leaves datagram by datagram: --send has no effect");
@@ -291,7 +297,7 @@ mod tests {
     #[test]
     fn the_pace_decides_how_datagrams_leave_and_arrive() {
         use {UdpReceive as R, UdpSend as S};
-        let careful = Pace::Rate(CAREFUL);
+        let careful = Pace::AtMost(CAREFUL);
         let rows = [
             ("h", careful, S::Single, R::Single),
             ("", Pace::Unlimited, S::Gso, R::Gro),
