@@ -7,11 +7,12 @@ use std::sync::OnceLock;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_probe::Pacing;
-use netaware_record::{Arrivals, Reach, Record};
+use netaware_record::{Arrivals, Direction, Reach, Record};
 use netaware_stats::patience::Patience;
 use netaware_stats::rng::SplitMix64;
-use netaware_units::{BitRate, ByteCount, Span};
+use netaware_units::{BitRate, ByteCount, SendRate, Span};
 
+use crate::careful;
 use crate::echo::{EchoOrder, EchoRun, EchoSizes};
 use crate::lane::{self, Lane};
 use crate::lease;
@@ -32,6 +33,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     watch.phase("connect", None);
     let mut lanes = lane::open_all(&request.target, stop);
     lane::note_dead(&lanes, &mut watch);
+    let request = &slowed(request, &mut lanes, stop, &mut watch);
     let mut findings: Vec<Findings> =
         lanes.iter().map(|_| Findings { bins: request.bins, ..Findings::default() }).collect();
 
@@ -97,6 +99,41 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     let has_time = record.elapsed >= LONG_ENOUGH;
     record.prober.memory_copy_ns_per_byte = if is_measured && has_time { memory_copy() } else { None };
     record
+}
+
+/// The same request with longer distances, if nobody typed those that it has and the path was seen
+/// to carry less: requests would fill a slow path, and their round trips would tell of the queue
+/// that they make.
+fn slowed(
+    request: &LatencyRequest,
+    lanes: &mut [Lane],
+    stop: &StopFlag,
+    watch: &mut Watch<'_>,
+) -> LatencyRequest {
+    let Rhythm::Open { spacing, arrivals, seed } = request.rhythm else { return request.clone() };
+    let is_udp = request.transports.contains(&Transport::Udp);
+    let length = request.request.max(request.response);
+    let rate = SendRate::new(BitRate::mean(ByteCount(u64::from(length)), spacing));
+    let Some(rate) = rate.filter(|_| request.may_slow_down && is_udp) else { return request.clone() };
+    watch.phase("latency: what the path carries", None);
+    let mut longest = spacing;
+    for lane in lanes.iter_mut().filter(|lane| lane.is_alive()) {
+        let Some(carried) =
+            careful::carried(lane, &request.target, Direction::RoundTrip, length, rate, stop)
+        else {
+            continue;
+        };
+        if carried.bit_rate().0.saturating_mul(5) >= rate.bit_rate().0.saturating_mul(4) {
+            continue;
+        }
+        let wanted = carried.bit_rate().time_for(ByteCount(u64::from(length))) * 5 / 4;
+        lane.warn(&format!(
+            "no --spacing was given, and the path was seen to carry {carried} of requests this long: they go every \
+             {wanted} instead of every {spacing}"
+        ));
+        longest = longest.max(wanted);
+    }
+    LatencyRequest { rhythm: Rhythm::Open { spacing: longest, arrivals, seed }, ..request.clone() }
 }
 
 /// How long a block has waited for answers that did not come.

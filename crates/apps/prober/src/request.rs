@@ -293,6 +293,8 @@ pub struct LatencyRequest {
     pub time: Option<Span>,
     /// When requests go.
     pub rhythm: Rhythm,
+    /// Nobody typed the distances of an open loop: a path that carries less gets longer ones.
+    pub may_slow_down: bool,
     /// Payload of a request, bytes. UDP: 1..=65,507; TCP: 1..=100,000,000.
     pub request: u32,
     /// Payload of a response, bytes, with the same bounds. To a UDP request below 24 bytes at most
@@ -340,6 +342,7 @@ impl LatencyRequest {
             count: Some(200),
             time: None,
             rhythm: Rhythm::even(Span::from_millis(10)),
+            may_slow_down: true,
             request: 64,
             response: 64,
             transports: vec![Transport::Udp],

@@ -300,7 +300,6 @@ const LATENCY: &[Column<LatencyResult>] = &[
     ("not_sent", |r| r.not_sent.to_string()),
     ("received", |r| r.received.to_string()),
     ("lost", |r| r.lost.to_string()),
-    ("unknown", |r| r.unknown.to_string()),
     ("late", |r| r.late.to_string()),
     ("reordered", |r| r.reordered.to_string()),
     ("duplicates", |r| r.duplicates.to_string()),
@@ -332,6 +331,7 @@ const LATENCY: &[Column<LatencyResult>] = &[
     ("total_ns", |r| optional(r.total.map(|t| t.time.0))),
     ("per_exchange_ns", |r| optional(r.total.map(|t| format!("{:.1}", t.per_exchange_ns)))),
     ("response_bps", |r| optional(r.total.map(|t| t.response_rate.0))),
+    ("unknown", |r| r.unknown.to_string()),
 ];
 
 fn tail(result: &LatencyResult, of: impl Fn(&DelayTail) -> Option<Span>) -> String {

@@ -600,6 +600,7 @@ fn comparison() -> Comparison {
         margin,
         favours,
         host_limited: metric == Metric::Connect,
+        doubt: None,
     };
     let none = Preference::NoDifferenceShown;
     let verdict = |purpose, prefer, because: &str| Verdict { purpose, prefer, because: because.into() };

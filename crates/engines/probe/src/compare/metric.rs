@@ -18,8 +18,14 @@ pub fn compare_metric(samples: &RoundSamples) -> Option<MetricComparison> {
         (Some(shares), _) => {
             let [v4, v6] = [shares[0].estimate()?, shares[1].estimate()?];
             let by_counts = newcombe(shares)?;
-            let found = of_rounds.as_ref().map(|(compared, ..)| compared.interval);
-            (found.map_or(by_counts, |found| by_counts.widened_to(found.lo, found.hi)), v4, v6)
+            // How losses scatter over time; a slice counts as lost what came in a later one, so the
+            // slices' own level is left out.
+            let around = |found: Interval| {
+                let estimate = by_counts.estimate;
+                by_counts.widened_to(estimate + found.lo - found.estimate, estimate + found.hi - found.estimate)
+            };
+            let over_time = of_rounds.as_ref().map(|(compared, ..)| compared.interval);
+            (over_time.map_or(by_counts, around), v4, v6)
         }
         (None, Some((compared, v4, v6))) => (compared.interval, *v4, *v6),
         (None, None) => return None,
