@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use netaware_io::stop::StopFlag;
 use netaware_record::Record;
 use netaware_units::{SendRate, Span};
-use netaware_wire::control::{UdpPlan, UdpSend};
+use netaware_wire::control::{MAX_UDP_DRAIN, UdpPlan, UdpSend};
 
 use crate::progress::Progress;
 use crate::request::{Pace, UdpRequest};
@@ -24,6 +24,7 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         // What is told of each arrival belongs to one stream, so that is not cut into turns.
         counted: request.packets.is_some() || request.histogram.is_some() || request.log || request.burst > 1,
         connects: 1,
+        drain: |_| MAX_UDP_DRAIN,
     };
     turns::take(course, stop, progress, &|lane, found, rounds, watch| {
         let orders = orders(request, rounds);
@@ -66,6 +67,7 @@ fn orders(request: &UdpRequest, rounds: u16) -> Vec<UdpOrder> {
             receive: request.receive,
             tick: request.interval.min(LONGEST_TICK),
             settle: None,
+            round_trip: Span::ZERO,
             window: request.window,
             dscp: request.target.options.dscp,
             burst: request.burst.max(1),
