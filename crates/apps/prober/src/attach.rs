@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use netaware_io::clock;
 use netaware_io::options::{self, SocketOptions};
+use netaware_io::probe_socket::is_refusal;
 use netaware_units::Span;
 use netaware_wire::Token;
 use netaware_wire::datagram::{Header, Kind, Setup};
@@ -202,7 +203,7 @@ fn listen(
                     return Some((header.flow, setup));
                 }
             }
-            Err(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => *refused = Some(e),
+            Err(e) if is_refusal(&e) => *refused = Some(e),
             Err(_) => return None,
         }
     }

@@ -23,7 +23,7 @@ use netaware_wire::preface::Role;
 
 use self::local::{Attached, Before, Local, move_data, options_of_tcp, options_of_udp};
 use crate::attach;
-use crate::session::{ANSWER_PATIENCE, Session, phase_deadline, test_of};
+use crate::session::{Session, phase_deadline, test_of};
 use crate::stage::Cause;
 
 /// A transfer to run.
@@ -58,7 +58,7 @@ impl BulkPlan {
     fn longest_drain(&self) -> Span {
         match self {
             Self::Tcp(plan) => plan.longest_drain(),
-            Self::Udp(_) => ANSWER_PATIENCE,
+            Self::Udp(plan) => plan.longest_drain(),
         }
     }
 }

@@ -170,7 +170,8 @@ impl EchoFlow {
         let cpu_before = (CpuSnapshot::take(), clock::now());
         let drops_before = self.socket.drops();
         let is_closed = order.pacing.depth().is_some();
-        let waiting = if is_closed { driver::Waiting::AwakeForSoonAnswers } else { driver::Waiting::Asleep };
+        let waiting =
+            if is_closed { driver::AnswerWait::AwakeForSoonAnswers } else { driver::AnswerWait::Asleep };
         let mut last_verdict_at = start;
         let drive = driver::run(&mut train, &self.socket, waiting, stop, &mut |event| {
             log.observe(&event);

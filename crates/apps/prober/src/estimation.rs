@@ -11,6 +11,7 @@ use netaware_path::capacity::{self, Bulk, Pathrate, PathrateRules};
 use netaware_path::{Careful, Estimator, Instrument, Lasting, Metric, Needs, Use};
 use netaware_record::{CpuUse, Direction, Interval, IpVersion, PathMetric, Record};
 use netaware_units::{BitRate, Mono, Span};
+use netaware_wire::control::MAX_VOLLEY_PATIENCE;
 
 use crate::host::{self, During, Known};
 use crate::lane::{self, Lane};
@@ -271,7 +272,12 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
     lane::reserve_all(&mut lanes, at_once + around + SLACK, stop, &mut watch);
     match request.follow {
         Some(follow) => following::follow(request, follow, &mut lanes, stop, &mut watch),
-        None => path_rates(std::slice::from_ref(request), &mut lanes, stop, &mut watch),
+        None => {
+            let exchange = lease::exchange(&lanes, watch.done());
+            let alive = i64::try_from(lanes.iter().filter(|lane| lane.is_alive()).count()).unwrap_or(1);
+            watch.announce(with_opening(request.time, exchange) * (ways * alive), exchange);
+            path_rates(std::slice::from_ref(request), &mut lanes, stop, &mut watch);
+        }
     }
     let findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
     let mut record = report::finish(opened, lanes, &findings, stop);
@@ -303,8 +309,11 @@ pub(crate) fn path_rates(
                 _ => None,
             };
             let members = group.iter().map(|index| &lanes[*index]);
-            let needed: Span =
-                members.map(|lane| request.time + lease::exchanges_at_most(lane.round_trip(), 1)).sum();
+            let needed: Span = members
+                .map(|lane| {
+                    request.time + lease::exchanges_at_most(lane.round_trip(), 1, MAX_VOLLEY_PATIENCE)
+                })
+                .sum();
             // Others of the group need their share of what comes after, too.
             lane::keep_reserved(lanes, needed, needed * 2, stop, watch);
             watch.phase(format!("{} {}", metric.name(), direction.name()), alone);
@@ -389,10 +398,10 @@ fn without_opening(lane: &mut Lane, time: Span) -> Span {
     let Some(session) = lane.session() else { return time };
     let rtt = session.reach.connects.iter().min().copied().unwrap_or_default();
     let opening = rtt * OPENING_TRIPS;
-    if opening * 20 <= time {
+    let left = left_of(time, opening);
+    if left == time {
         return time;
     }
-    let left = (time - opening).max(time / 2);
     lane.warn(&format!(
         "at a round trip of {rtt} opening and ending take {opening} of {time}: each method had {left}"
     ));
@@ -506,6 +515,17 @@ pub(crate) fn interval(of: &netaware_stats::interval::Interval) -> Interval {
     Interval { estimate: of.estimate, lo: of.lo, hi: of.hi, confidence: of.confidence }
 }
 
+/// See [`without_opening`].
+fn left_of(time: Span, opening: Span) -> Span {
+    if opening * 20 <= time { time } else { (time - opening).max(time / 2) }
+}
+
+/// What a method takes that was asked for `time`, opening and ending included.
+fn with_opening(time: Span, round_trip: Span) -> Span {
+    let opening = round_trip.or_zero() * OPENING_TRIPS;
+    left_of(time, opening) + opening
+}
+
 /// Share of the capacity that trains may use on average, unless somebody says otherwise.
 const MAX_LOAD: f64 = 0.1;
 /// A path that is followed may get a token bucket, and lose it.
@@ -526,3 +546,15 @@ const USUAL_MTU: u32 = 1500;
 const MOST_MTU: u32 = 9000;
 /// Below this the headers are what is measured.
 const SMALLEST: u32 = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opening_is_a_part_of_the_time_until_it_takes_half_of_it() {
+        let ten = Span::from_secs(10);
+        let takes = |rtt_ms| with_opening(ten, Span::from_millis(rtt_ms)).nanos() / 1_000_000;
+        assert_eq!([takes(0), takes(20), takes(300), takes(3000)], [10_000, 10_180, 10_000, 32_000]);
+    }
+}

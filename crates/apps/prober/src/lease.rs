@@ -14,9 +14,10 @@ pub(crate) fn exchanges(round_trip: Span, connects: i64) -> Span {
     FIXED + round_trip.or_zero() * (ROUND_TRIPS + 2 * connects.max(1))
 }
 
-/// The same with a queue that drains at the end: for a lease that must not run out.
-pub(crate) fn exchanges_at_most(round_trip: Span, connects: i64) -> Span {
-    exchanges(round_trip, connects) + LONGEST_DRAIN
+/// The same with queues that are waited for at the end for up to `drain`, as the plan of the
+/// transfer says: for a lease that must not run out.
+pub(crate) fn exchanges_at_most(round_trip: Span, connects: i64, drain: Span) -> Span {
+    exchanges(round_trip, connects) + drain
 }
 
 /// What `transfers` of each version that is alive need beside the time that they send.
@@ -39,11 +40,12 @@ const OPENING_ROUND_TRIPS: i64 = 10;
 const FIXED: Span = Span::from_millis(60);
 /// Open, start, end; what is sent begins half a round trip later, and is heard of half of one.
 const ROUND_TRIPS: i64 = 4;
-/// Both ends wait so long for what is still in the path's queues.
-const LONGEST_DRAIN: Span = Span::from_secs(4);
 
 #[cfg(test)]
 mod tests {
+    use netaware_record::Direction;
+    use netaware_wire::control::{TcpPlan, TestPlan};
+
     use super::*;
 
     #[test]
@@ -51,6 +53,14 @@ mod tests {
         assert_eq!(exchanges(Span::ZERO, 1), FIXED);
         assert_eq!(exchanges(Span::from_millis(300), 1) - FIXED, Span::from_millis(1800));
         assert_eq!(exchanges(Span::from_millis(300), 64) - FIXED, Span::from_millis(300) * 132);
-        assert!(exchanges_at_most(Span::ZERO, 1) > LONGEST_DRAIN);
+    }
+
+    #[test]
+    fn a_lease_does_not_end_during_a_deep_drain() {
+        for seconds in [1, 10, 30, 600] {
+            let plan = TcpPlan::new(Direction::Forward, Span::from_secs(seconds));
+            let needed = exchanges_at_most(Span::from_millis(600), 1, plan.longest_drain());
+            assert!(needed > TestPlan::Tcp(plan).longest_drain(), "{seconds} s");
+        }
     }
 }

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_io::tcp_info::TcpInfo;
+use netaware_io::timeout::is_timeout;
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{ClientMessage, PING_EVERY, ServerMessage};
 use netaware_wire::frame;
@@ -86,8 +87,10 @@ impl Link {
         stream.set_write_timeout(Some(WRITE_PATIENCE.to_std())).map_err(system)?;
         let mut opening = Preface::new(Role::Control).emit().to_vec();
         opening.extend(frame::emit(hello).map_err(|e| failed(Cause::Protocol(e.to_string())))?);
+        let asked_at = clock::now();
         stream.write_all(&opening).map_err(system)?;
         read_preface(&mut stream, patience).map_err(failed)?;
+        let answered_at = clock::now();
         stream.set_read_timeout(Some(READER_WAKES.to_std())).map_err(system)?;
 
         let writer = Arc::new(Mutex::new(stream.try_clone().map_err(system)?));
@@ -99,7 +102,8 @@ impl Link {
             writer: Arc::clone(&writer),
             closing: Arc::clone(&closing),
             shared: Arc::clone(&shared),
-            silence: Silence::new(clock::now(), clock::suspended()),
+            silence: Silence::new(answered_at, clock::suspended(), answered_at - asked_at),
+            is_welcome: false,
             tell,
             over,
         };
@@ -216,8 +220,8 @@ fn read_preface(stream: &mut TcpStream, patience: Span) -> Result<(), Cause> {
         match stream.read(&mut bytes[have..]) {
             Ok(0) => return Err(Cause::Stranger(stranger::identify(&bytes[..have]))),
             Ok(read) => have += read,
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) if is_timeout(&e) => break,
+            // Whether the time is over is looked at above.
+            Err(e) if is_timeout(&e) => {}
             Err(e) if e.kind() == ErrorKind::ConnectionReset => {
                 return Err(Cause::Stranger(stranger::identify(&bytes[..have])));
             }
@@ -239,10 +243,6 @@ fn read_preface(stream: &mut TcpStream, patience: Span) -> Result<(), Cause> {
     }
 }
 
-fn is_timeout(e: &std::io::Error) -> bool {
-    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
-}
-
 struct Reader {
     stream: TcpStream,
     writer: Arc<Mutex<TcpStream>>,
@@ -251,6 +251,9 @@ struct Reader {
     silence: Silence,
     tell: Sender<Result<ServerMessage, Cause>>,
     over: StopFlag,
+    /// Pings are asked for from then on: before, a responder with a key takes them for an answer to
+    /// its challenge.
+    is_welcome: bool,
 }
 
 impl Reader {
@@ -270,7 +273,7 @@ impl Reader {
     fn read_all(&mut self) -> Result<(), Cause> {
         let mut pending = Vec::new();
         let mut chunk = vec![0; 16 * 1024];
-        let mut pinged_at = clock::now();
+        let mut pinged_at: Option<Mono> = None;
         let mut pings = 0;
         while !self.closing.load(Ordering::Acquire) {
             let waits_from = clock::now();
@@ -287,7 +290,7 @@ impl Reader {
                         return Ok(());
                     }
                 }
-                Err(e) if is_timeout(&e) || e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if is_timeout(&e) => {}
                 Err(e) => return Err(Cause::Lost(e.to_string())),
             }
             let now = clock::now();
@@ -296,8 +299,9 @@ impl Reader {
             if let Some(silence) = self.silence.too_long(now) {
                 return Err(Cause::Lost(format!("nothing heard for {silence}")));
             }
-            if now - pinged_at >= PING_EVERY {
-                pinged_at = now;
+            // The first leaves at once: on a slow path the responder has heard nothing for long.
+            if self.is_welcome && pinged_at.is_none_or(|at| now - at >= PING_EVERY) {
+                pinged_at = Some(now);
                 pings += 1;
                 self.silence.asked(pings, now);
                 write(&self.writer, &ClientMessage::Ping { seq: pings })?;
@@ -328,6 +332,7 @@ impl Reader {
                 Ok(ServerMessage::Pong { seq }) => self.silence.answered(seq, clock::now()),
                 Err(frame::FrameError::UnknownType(_)) => {}
                 Ok(message) => {
+                    self.is_welcome |= matches!(message, ServerMessage::Welcome { .. });
                     if self.tell.send(Ok(message)).is_err() {
                         return Ok(false);
                     }

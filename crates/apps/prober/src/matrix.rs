@@ -17,7 +17,7 @@ use netaware_record::{
     Direction, Layer, MatrixProtocol, MatrixResult, MatrixRun, Outcome, Pedigree, Reach, Record,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, Mono, SendRate, Span};
-use netaware_wire::control::{UdpPlan, UdpReceive, UdpSend};
+use netaware_wire::control::{TcpPlan, UdpPlan, UdpReceive, UdpSend};
 
 use plan::Step;
 pub use plan::{MatrixRequest, Pair, Pairs};
@@ -40,8 +40,12 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
     lane::note_dead(&lanes, &mut watch);
     let expected = expected(request, &steps, &lanes);
     watch.expect(expected);
+    if let Some(note) = long_way(steps.len(), request.runs, &lanes) {
+        watch.tell(Progress::Note(note));
+    }
     let slowest = lanes.iter().map(Lane::round_trip).max().unwrap_or_default();
-    let slack = lease::exchanges_at_most(slowest, 1);
+    let drain = TcpPlan::longest_drain_after(request.patience);
+    let slack = lease::exchanges_at_most(slowest, 1, drain);
     lane::reserve_all(&mut lanes, expected + slack, stop, &mut watch);
 
     let carried: Vec<Option<SendRate>> =
@@ -55,7 +59,7 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
             let order = lane::turns(lanes.len(), round.wrapping_add(at as u16));
             for index in order {
                 if lanes[index].is_alive() && !stop.is_raised() {
-                    let needed = longest + lease::exchanges_at_most(lanes[index].round_trip(), 1);
+                    let needed = longest + lease::exchanges_at_most(lanes[index].round_trip(), 1, drain);
                     lane::keep_reserved(&mut lanes, needed, left, stop, &mut watch);
                     left = (expected - watch.done()).max(needed);
                 }
@@ -156,7 +160,7 @@ fn transfer_of(
     if step.protocol == MatrixProtocol::Udp {
         let order = UdpOrder {
             vlan: false,
-            plan: udp_plan(step, patience, settle(lane)),
+            plan: udp_plan(step, patience),
             planned: None,
             affinity: Vec::new(),
             tell_every: None,
@@ -180,7 +184,7 @@ fn transfer_of(
     Some(Done { run, stamped: false })
 }
 
-fn udp_plan(step: Step, patience: Span, settle: Span) -> UdpPlan {
+fn udp_plan(step: Step, patience: Span) -> UdpPlan {
     UdpPlan {
         burst: 1,
         histogram: None,
@@ -193,15 +197,11 @@ fn udp_plan(step: Step, patience: Span, settle: Span) -> UdpPlan {
         send: UdpSend::Single,
         receive: UdpReceive::Single,
         tick: TICK,
-        settle: Some(settle),
+        settle: None,
+        round_trip: Span::ZERO,
         window: None,
         dscp: 0,
     }
-}
-
-/// The end queues behind the data, so only what another way round delays comes after it.
-fn settle(lane: &Lane) -> Span {
-    (connect_time(lane) * 2 + LEAST_SETTLE).min(MOST_SETTLE)
 }
 
 fn connect_time(lane: &Lane) -> Span {
@@ -217,6 +217,26 @@ fn expected(request: &MatrixRequest, steps: &[Step], lanes: &[Lane]) -> Span {
         steps.iter().map(|step| overhead + at_most(*step, request.patience)).sum()
     };
     alive.map(round).sum::<Span>() * i64::from(request.runs)
+}
+
+/// What is said beforehand where the round trips of so many transfers take long.
+fn long_way(steps: usize, runs: u16, lanes: &[Lane]) -> Option<String> {
+    let transfers = i64::try_from(steps).unwrap_or(i64::MAX).saturating_mul(i64::from(runs));
+    let alive = lanes.iter().filter(|lane| lane.is_alive());
+    said_of(transfers, &alive.map(connect_time).collect::<Vec<_>>())
+}
+
+fn said_of(transfers: i64, round_trips: &[Span]) -> Option<String> {
+    let longest = round_trips.iter().max()?;
+    let takes: Span = round_trips.iter().map(|rtt| *rtt * ROUND_TRIPS * transfers).sum();
+    let number = transfers.saturating_mul(i64::try_from(round_trips.len()).unwrap_or(1));
+    (takes > LONG_WAY).then(|| {
+        let rounded = Span::from_secs(takes.nanos() / 1_000_000_000 + 1);
+        format!(
+            "this takes about {rounded}: {number} transfers of some {ROUND_TRIPS} round trips each, and a round trip \
+             takes {longest} on this path; fewer --runs, pairs or --protocols take less"
+        )
+    })
 }
 
 /// How long one transfer sends.
@@ -297,8 +317,6 @@ fn pedigree(lane: &Lane, protocol: MatrixProtocol, stamped: bool) -> Pedigree {
 
 /// No transfer is looked into while it runs.
 const TICK: Span = Span::from_millis(100);
-const LEAST_SETTLE: Span = Span::from_millis(20);
-const MOST_SETTLE: Span = Span::from_millis(300);
 /// Opening, attaching, starting and ending a transfer, and slow start.
 const ROUND_TRIPS: i64 = 10;
 const OVERHEAD: Span = Span::from_millis(100);
@@ -312,6 +330,8 @@ const ALWAYS_BURST: ByteCount = ByteCount(32_000);
 const LONGEST_BURST: Span = Span::from_secs(1);
 /// How often a waiting matrix looks whether it was stopped.
 const LOOK: Span = Span::from_millis(20);
+/// Whoever starts a matrix expects to wait for so long.
+const LONG_WAY: Span = Span::from_secs(60);
 /// A protocol that a firewall swallows costs seconds each time.
 const MOST_REFUSED: u32 = 2;
 
@@ -333,5 +353,14 @@ mod tests {
         for (bytes, rate, may) in rows {
             assert_eq!(may_burst(ByteCount(bytes), SendRate::at_least(rate)), may, "{bytes} B at {rate}");
         }
+    }
+
+    #[test]
+    fn a_matrix_over_a_long_way_says_beforehand_how_long_it_takes() {
+        let far = Span::from_millis(600);
+        assert_eq!(said_of(100, &[Span::from_millis(20); 2]), None);
+        assert_eq!(said_of(5, &[far]), None);
+        let said = said_of(100, &[far; 2]).unwrap();
+        assert!(said.starts_with("this takes about 1201 s: 200 transfers"), "{said}");
     }
 }

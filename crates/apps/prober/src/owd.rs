@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
 use netaware_io::options::connect_tcp;
@@ -9,11 +10,12 @@ use netaware_io::stamp::{self, IfSilent, StampOptions, StampRun, StampRunError};
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::{self, ZonedIp};
 use netaware_io::{clock, driver::Drive};
+use netaware_probe::stamp::StampEvent;
 use netaware_probe::stamp::report::StampLog;
 use netaware_record::passive::ClockState;
 use netaware_record::{IpVersion, Record, Unreachable, VersionResult};
-use netaware_stats::patience::Waiting;
-use netaware_units::Span;
+use netaware_stats::patience::{UNKNOWN, Waiting};
+use netaware_units::{Mono, Span};
 use netaware_wire::proof::Key;
 use netaware_wire::stamp::ErrorEstimate;
 
@@ -79,7 +81,11 @@ impl OwdRequest {
 
     fn lasts(&self) -> Span {
         // The last answers; a path that is slow is known only then.
-        self.interval * i64::try_from(self.count).unwrap_or(i64::MAX) + self.patience
+        self.sends_for() + self.patience
+    }
+
+    fn sends_for(&self) -> Span {
+        self.interval * i64::try_from(self.count).unwrap_or(i64::MAX)
     }
 }
 
@@ -108,7 +114,8 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         })
         .collect();
     watch.phase("one-way delay", None);
-    let flows = all(request, &addresses.iter().map(|it| it.as_ref().ok().copied()).collect::<Vec<_>>(), stop);
+    let reflectors: Vec<_> = addresses.iter().map(|it| it.as_ref().ok().copied()).collect();
+    let flows = all(request, &reflectors, stop, &mut watch);
     let (mut versions, mut locals, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     for ((version, address), flow) in target.versions.iter().zip(addresses).zip(flows) {
         let mut result = VersionResult::new(*version);
@@ -137,32 +144,76 @@ fn all(
     request: &OwdRequest,
     addresses: &[Option<SocketAddr>],
     stop: &StopFlag,
+    watch: &mut Watch<'_>,
 ) -> Vec<Option<Result<Flow, StampRunError>>> {
     let local = netaware_host::clock::read();
     let (local, starts_at) = (&local, clock::now());
+    let (tell, told) = channel();
     thread::scope(|scope| {
         let start = |(index, to): (usize, &Option<SocketAddr>)| {
             let to = (*to)?;
             let apart = request.interval / 2 * i64::try_from(index).unwrap_or(0);
+            let tell = tell.clone();
             Some(scope.spawn(move || {
                 clock::sleep_until(starts_at + apart.min(Span::from_secs(1)));
-                over(request, to, local, stop)
+                over(request, to, local, stop, &tell)
             }))
         };
         let started: Vec<_> = addresses.iter().enumerate().map(start).collect();
+        drop(tell);
+        announce_patience(request, starts_at, &told, watch);
         started.into_iter().map(|flow| flow.and_then(|flow| flow.join().ok())).collect()
     })
 }
 
-/// Ends early where the first packets have no answer at all: there is nobody.
+/// Says beforehand where the last answers are waited for longer than was promised: as soon as an
+/// answer shows that, or at the end of the promise if nobody has answered yet. Returns when all
+/// flows are over.
+fn announce_patience(request: &OwdRequest, starts_at: Mono, told: &Receiver<Span>, watch: &mut Watch<'_>) {
+    let (promised, mut longest) = (starts_at + request.lasts(), None);
+    loop {
+        let left = promised - clock::now();
+        let news = if left > Span::ZERO {
+            told.recv_timeout(left.to_std())
+        } else {
+            told.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        };
+        let until = |patience: Span| starts_at + request.sends_for() + patience - clock::now();
+        match news {
+            Ok(patience) if longest.is_none_or(|known| patience > known) => {
+                longest = Some(patience);
+                let why = format!("on this path an answer is waited for {patience}");
+                watch.announce_because(until(patience), &why);
+            }
+            Ok(_) => {}
+            Err(RecvTimeoutError::Timeout) if longest.is_none() && request.waiting == Waiting::AtLeast => {
+                let patience = UNKNOWN.max(request.patience);
+                let why = format!("no answer has come yet, and the first is waited for {patience}");
+                watch.announce_because(until(patience), &why);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// Ends early where the first packets have no answer at all: there is nobody. What answers show of
+/// how long they must be waited for goes to `tell`.
 fn over(
     request: &OwdRequest,
     to: SocketAddr,
     local: &ClockState,
     stop: &StopFlag,
+    tell: &Sender<Span>,
 ) -> Result<Flow, StampRunError> {
     let (options, mut log) = (request.flow(local), StampLog::default());
-    let run = stamp::run(to, &options, stop, &mut |event| log.observe(&event))?;
+    let run = stamp::run(to, &options, stop, &mut |event| {
+        if let StampEvent::Patience(patience) = &event {
+            // Whoever listens is there until this flow is over.
+            let _ = tell.send(*patience);
+        }
+        log.observe(&event);
+    })?;
     Ok(Flow { log, run, options, local: local.clone() })
 }
 
@@ -258,3 +309,32 @@ fn warnings_of(version: IpVersion, flow: &Flow) -> Vec<String> {
 /// The same number on all systems that we know.
 const ECONNREFUSED: i32 = 111;
 const LOOK_PATIENCE: Span = Span::from_millis(2500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a run whose flows show this patience and are over then.
+    fn said(patience: &[Span]) -> Vec<String> {
+        let request = OwdRequest { count: 300, ..OwdRequest::new(Target::new("h")) };
+        let (tell, told) = channel();
+        patience.iter().for_each(|it| tell.send(*it).unwrap());
+        drop(tell);
+        let mut notes = Vec::new();
+        let mut listener = |progress| match progress {
+            Progress::Note(note) => notes.push(note),
+            other => panic!("{other:?}"),
+        };
+        announce_patience(&request, clock::now(), &told, &mut Watch::new(request.lasts(), &mut listener));
+        notes
+    }
+
+    #[test]
+    fn last_answers_that_take_longer_than_promised_are_announced() {
+        let (near, far) = (Span::from_secs(1), Span::from_secs(12));
+        assert_eq!(said(&[near]), [""; 0]);
+        let notes = said(&[near, far, far]);
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].starts_with("this takes about 16.0 s instead of 4.00 s: on this path"), "{notes:?}");
+    }
+}

@@ -1,6 +1,6 @@
 //! What is learnt of a path before it is loaded: the path MTU.
 
-use netaware_io::driver::Waiting;
+use netaware_io::driver::AnswerWait;
 use netaware_io::probe_socket::DontFragment;
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, driver};
@@ -49,7 +49,7 @@ fn search(lane: &Lane, flow: &EchoFlow, believed: u32, connect: Span, stop: &Sto
     flow.socket.set_dont_fragment(DontFragment::Kernel).ok()?;
     let mut found = None;
     let driven =
-        driver::run(&mut search, &flow.socket, Waiting::Asleep, stop, &mut |event| found = Some(event));
+        driver::run(&mut search, &flow.socket, AnswerWait::Asleep, stop, &mut |event| found = Some(event));
     // From here on datagrams are of modest size; the kernel may do as it likes with them.
     flow.socket.set_dont_fragment(DontFragment::Never).ok()?;
     driven.ok()?;

@@ -85,8 +85,16 @@ impl<'a> Watch<'a> {
     /// than was promised, the person who waits is told before it goes on. `round_trip` is what an
     /// exchange with the responder takes.
     pub(crate) fn announce(&mut self, rest: Span, round_trip: Span) {
+        self.announce_because(
+            rest,
+            &format!("an exchange with the responder takes {round_trip} on this path"),
+        );
+    }
+
+    /// The same where it is something else that takes so long.
+    pub(crate) fn announce_because(&mut self, rest: Span, why: &str) {
         let whole = self.done() + rest;
-        if let Some(note) = longer(self.total, whole, round_trip) {
+        if let Some(note) = longer(self.total, whole, why) {
             self.tell(Progress::Note(note));
         }
         self.total = whole;
@@ -133,15 +141,10 @@ impl<'a> Watch<'a> {
 }
 
 /// What is said of a measurement that takes `whole` where `promised` was the promise.
-fn longer(promised: Span, whole: Span, round_trip: Span) -> Option<String> {
+fn longer(promised: Span, whole: Span, why: &str) -> Option<String> {
     let rounded = Span::from_secs((whole + whole / 20).nanos() / 1_000_000_000 + 1);
     let is_longer = whole > promised + promised / 10 + NOTICEABLE;
-    is_longer.then(|| {
-        format!(
-            "this takes about {rounded} instead of {promised}: an exchange with the responder takes {round_trip} on \
-             this path"
-        )
-    })
+    is_longer.then(|| format!("this takes about {rounded} instead of {promised}: {why}"))
 }
 
 /// Less than this is not worth a word.
@@ -153,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_promise_that_the_path_does_not_keep_is_taken_back_beforehand() {
-        let said = |whole| longer(Span::from_secs(6), Span::from_millis(whole), Span::from_millis(600));
+        let said = |whole| longer(Span::from_secs(6), Span::from_millis(whole), "it is far");
         assert_eq!((said(6000), said(7000)), (None, None));
         let note = said(22_000).unwrap();
         assert!(note.starts_with("this takes about 24.0 s instead of 6.00 s: "), "{note}");

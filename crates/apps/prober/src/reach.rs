@@ -8,8 +8,9 @@ use netaware_io::handshake::{AnswerEar, Handshake};
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
-use netaware_path::reach::{MOST_PATIENCE, Reach, ReachFinding, ReachPlan, TcpAnswer, TcpTries};
+use netaware_path::reach::{Reach, ReachFinding, ReachPlan, TcpAnswer, TcpTries};
 use netaware_record::{CpuUse, HonestRate, Record};
+use netaware_stats::patience;
 use netaware_units::{ClockSource, Span};
 
 use crate::alone::{Alone, Turn, UDP_HEADER};
@@ -178,7 +179,7 @@ fn plan(request: &ReachRequest, turn: &Turn<'_, '_>, known: &Known, largest: u32
         gap: request.gap,
         echo: turn.echo(),
         timestamps: turn.socket.timestamps(),
-        patience: MOST_PATIENCE,
+        patience: patience::MOST,
         stamp_error: known.calibration.stamp_error,
     }
 }

@@ -15,7 +15,7 @@ use netaware_io::zone::ZonedIp;
 use netaware_record::{HostInfo, IpVersion, Reach};
 use netaware_stats::patience::Patience;
 use netaware_units::{Mono, Span};
-use netaware_wire::control::{ClientMessage, ErrorCode, Limits, ServerMessage, TestPlan};
+use netaware_wire::control::{ClientMessage, ErrorCode, Limits, MAX_ROUND_TRIP, ServerMessage, TestPlan};
 use netaware_wire::header::HeaderFields;
 use netaware_wire::{PROTOCOL_VERSION, Token, proof};
 
@@ -77,6 +77,9 @@ impl Session {
         let connects = more_connects(target, at, first_connect)?;
         let round_trip = link.tcp_info().map(|info| info.min_rtt).filter(|rtt| *rtt > Span::ZERO);
         let reach = Reach { resolve, connects, greeting, round_trip };
+        if let Some(too_long) = reach.shortest_round_trip().filter(|rtt| *rtt > MAX_ROUND_TRIP) {
+            return Err(failed(Cause::TooFar(too_long)));
+        }
         let Welcome { token, responder, limits } = welcome;
         Ok(Self {
             version,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use netaware_record::Unreachable;
 use netaware_units::Span;
-use netaware_wire::control::ErrorCode;
+use netaware_wire::control::{ErrorCode, MAX_ROUND_TRIP};
 use netaware_wire::stranger::Stranger;
 
 /// Why a version cannot be measured, or not any further.
@@ -36,6 +36,8 @@ pub(crate) enum Cause {
     ConnectionRefused,
     /// No answer at all.
     Silent(Span),
+    /// A round trip takes longer than sessions can bear.
+    TooFar(Span),
     /// Another program listens.
     Stranger(Stranger),
     /// The responder said no.
@@ -78,6 +80,10 @@ impl Failure {
             Cause::NoAddress(_) => "give the other version's address, or add the missing DNS record",
             Cause::Resolve(_) => "check the name, or give an address",
             Cause::ConnectionRefused => "start 'netaware serve' on that host, or name its port with --port",
+            Cause::Silent(_) if self.stage == "connect" => {
+                "check that the host is up and that no firewall drops TCP and UDP on that port; a path whose round trip \
+                 is longer needs a longer --connect-timeout"
+            }
             Cause::Silent(_) => {
                 "check that the host is up and that no firewall drops TCP and UDP on that port"
             }
@@ -95,6 +101,7 @@ impl Failure {
             Cause::Away(_) => "keep this host awake while it measures",
             Cause::Address(_)
             | Cause::Refused(..)
+            | Cause::TooFar(_)
             | Cause::System(_)
             | Cause::Protocol(_)
             | Cause::Stopped => "",
@@ -113,6 +120,10 @@ impl fmt::Display for Failure {
             Cause::NotSent(why) => write!(f, "nothing could be sent to {at}: {why}"),
             Cause::ConnectionRefused => write!(f, "nobody listens at {at}: connection refused"),
             Cause::Silent(after) => write!(f, "{} {at}: no answer within {after}", self.stage),
+            Cause::TooFar(rtt) => write!(
+                f,
+                "a round trip to {at} takes {rtt}, and netaware measures paths of at most {MAX_ROUND_TRIP}"
+            ),
             Cause::Stranger(who) => {
                 write!(f, "{at} is answered by {}, not by a netaware responder", who.name())
             }

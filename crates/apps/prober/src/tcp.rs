@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use netaware_io::stop::StopFlag;
 use netaware_record::Record;
 use netaware_units::Span;
+use netaware_wire::control::TcpPlan;
 
 use crate::attach;
 use crate::progress::Progress;
@@ -24,6 +25,7 @@ pub fn tcp(request: &TcpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         time: request.time,
         counted: request.bytes_in_all().is_some(),
         connects: attach::connects_in_turn(request.streams),
+        drain: TcpPlan::longest_drain_after,
     };
     turns::take(course, stop, progress, &|_, _| {}, &|lane, found, rounds, watch| {
         let orders = orders(request, rounds);

@@ -18,6 +18,7 @@ use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_record::{Direction, IpVersion, Record};
 use netaware_units::{BitRate, SendRate, Span};
+use netaware_wire::control::{MIN_DRAIN, TcpPlan};
 
 use crate::echo::{EchoOrder, EchoSizes};
 use crate::estimation::{self, AvailableMethod, CapacityMethod, Estimation, EstimationRequest};
@@ -66,7 +67,7 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     if request.tcp || request.udp || request.path {
         lane::reserve_all(&mut lanes, lease, stop, &mut watch);
     }
-    lane::attach_echo(&mut lanes, &request.target, lease, largest_echoes());
+    lane::attach_echo(&mut lanes, &request.target, lease + ECHO_MARGIN, largest_echoes());
     for lane in lanes.iter_mut().filter(|lane| lane.is_alive() && !stop.is_raised()) {
         watch.phase("path MTU", Some(lane.version));
         path::explore(lane);
@@ -236,7 +237,7 @@ impl Course {
                     ..EchoOrder::open_loop(Some(count), spacing, IDLE_PAYLOAD)
                 };
                 let lasting = spacing * count.cast_signed() + order.patience + round_trip + LEASE_MARGIN / 4;
-                let rest = (self.ends - run.watch.done()).or_zero() + LEASE_MARGIN;
+                let rest = (self.ends - run.watch.done()).or_zero() + ECHO_MARGIN;
                 lane.keep_echo(&run.request.target, lasting, rest, largest_echoes());
                 let Some(echoes) = lane.echo(&order) else { continue };
                 self.rhythms[turn].observe(next, &echoes.round.rtts_ns());
@@ -310,6 +311,11 @@ impl Course {
         let plan = planning::durations(self.ask, self.extent, &known, ahead, left);
         let needed = self.extent.direction_cost(self.ask, &known)
             + plan.iter().map(|(_, duration)| *duration).sum::<Span>()
+            + plan
+                .iter()
+                .map(|(_, duration)| TcpPlan::longest_drain_after(*duration))
+                .max()
+                .unwrap_or_default()
             + LEASE_MARGIN;
         if !plan.is_empty() {
             lane::keep_reserved(&mut run.lanes, needed, left + LEASE_MARGIN, run.stop, &mut run.watch);
@@ -332,8 +338,9 @@ impl Course {
         let Leg { direction, .. } = leg;
         let what = format!("TCP {}, {}", direction.name(), count(streams));
         watch.phase(what, Some(lane.version));
-        let lasting = duration + lease::exchanges_at_most(lane.round_trip(), 1);
-        let rest = (self.ends - watch.done()).or_zero() + LEASE_MARGIN;
+        let drain = TcpPlan::longest_drain_after(duration);
+        let lasting = duration + lease::exchanges_at_most(lane.round_trip(), 1, drain);
+        let rest = (self.ends - watch.done()).or_zero() + ECHO_MARGIN;
         lane.keep_echo(&request.target, lasting, rest, largest_echoes());
         let order = TcpOrder {
             streams,
@@ -387,8 +394,7 @@ impl Course {
         };
         watch.phase(what, Some(lane.version));
         let rate = if carried.typed.is_some() { rate } else { paceable(lane, rate, largest) };
-        let mut order = UdpOrder::paced(direction, duration, largest, rate, TICK);
-        order.plan.settle = Some(planning::udp_settle(lane.round_trip()));
+        let order = UdpOrder::paced(direction, duration, largest, rate, TICK);
         found.udp.extend(transfer::udp(lane, &request.target, &[order], stop, watch));
     }
 
@@ -467,6 +473,9 @@ fn paceable(lane: &mut Lane, rate: SendRate, length: u32) -> SendRate {
 
 /// Asked for beyond what a leg needs, so that an end that comes late is not refused.
 const LEASE_MARGIN: Span = Span::from_secs(2);
+/// An echo flow answers for so long beyond the plan's end: the queues of the last transfer may have
+/// to drain, and a flow that would end before is opened again.
+const ECHO_MARGIN: Span = Span(LEASE_MARGIN.0 + MIN_DRAIN.0);
 
 fn options_of(request: &TestRequest) -> BTreeMap<String, String> {
     let mut options = BTreeMap::from([

@@ -9,7 +9,9 @@ use netaware_io::clock;
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::volley::VolleySocket;
-use netaware_path::{Arrival, Estimator, Gaps, Patience, Step, Train, TrainReport, Volley, VolleyReport};
+use netaware_path::{
+    Arrival, Estimator, Gaps, Step, Train, TrainReport, Volley, VolleyPatience, VolleyReport,
+};
 use netaware_record::{CpuUse, Direction};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{
@@ -30,7 +32,7 @@ pub(crate) struct Trains<'a> {
     /// IP and UDP headers, bytes.
     headers: u32,
     /// For packets that do not come.
-    patience: Patience,
+    patience: VolleyPatience,
     next_volley: u32,
     next_seq: u64,
     /// Packets sent and received so far.
@@ -157,7 +159,7 @@ impl<'a> Trains<'a> {
             test,
             direction,
             headers,
-            patience: Patience::new(rtt),
+            patience: VolleyPatience::new(rtt),
             next_volley: 0,
             next_seq: 0,
             sent: 0,

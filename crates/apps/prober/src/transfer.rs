@@ -3,6 +3,7 @@
 use netaware_io::stop::StopFlag;
 use netaware_probe::held_back;
 use netaware_record::{Bottleneck, Direction, ReceiverTick};
+use netaware_stats::patience;
 use netaware_units::{BitRate, ByteCount, SendRate, Span};
 use netaware_wire::control::{MAX_BLOCK_SPACING, TcpPlan, UdpPlan, UdpReceive, UdpSend};
 
@@ -131,6 +132,7 @@ impl UdpOrder {
                 receive: UdpReceive::Single,
                 tick,
                 settle: None,
+                round_trip: Span::ZERO,
                 window: None,
                 dscp: 0,
                 burst: 1,
@@ -232,7 +234,13 @@ pub(crate) fn udp(
     let jobs = orders
         .iter()
         .map(|order| {
-            let mut plan = UdpPlan { dscp: target.options.dscp, ..order.plan.clone() };
+            let round_trip = lane.round_trip();
+            let mut plan = UdpPlan {
+                dscp: target.options.dscp,
+                settle: Some(patience::after_the_end(round_trip)),
+                round_trip,
+                ..order.plan.clone()
+            };
             let mut rate = order.planned;
             lane.obey_limits(&mut plan.duration, &mut rate);
             if rate != order.planned {

@@ -23,13 +23,14 @@ pub(crate) struct Course<'a> {
     pub(crate) counted: bool,
     /// Connections or knocks of a transfer that are made one after the other.
     pub(crate) connects: i64,
+    /// How long queues may be waited for after a turn that has sent for so long.
+    pub(crate) drain: fn(Span) -> Span,
 }
 
 /// Turns of each version when both are measured: two, in ABBA order.
 const ROUNDS: u16 = 2;
-/// Added to the time asked for: opening and ending the transfers, and what comes out of the path's
-/// queues after them.
-const SLACK: Span = Span::from_secs(20);
+/// Added to the time asked for: opening and ending the transfers.
+const SLACK: Span = Span::from_secs(8);
 
 /// Runs `prepare` for each version once it has the responder's place, and then `turn` for each
 /// version in each round; it is told how many rounds there are.
@@ -50,7 +51,8 @@ pub(crate) fn take(
     let alive = lanes.iter().filter(|lane| lane.is_alive()).count();
     let rounds = if alive > 1 && !course.counted { ROUNDS } else { 1 };
     let around = lease::around(&lanes, i64::from(rounds), course.connects);
-    lane::reserve_all(&mut lanes, course.time * versions + around + SLACK, stop, &mut watch);
+    let drain = (course.drain)(course.time / i64::from(rounds));
+    lane::reserve_all(&mut lanes, course.time * versions + around + drain + SLACK, stop, &mut watch);
     let sending = course.time * i64::try_from(alive).unwrap_or(1);
     let exchange = lease::exchange(&lanes, watch.done());
     lanes.iter_mut().filter(|lane| lane.is_alive()).for_each(|lane| prepare(lane, &mut watch));
@@ -63,7 +65,7 @@ pub(crate) fn take(
                 continue;
             }
             let each = course.time / i64::from(rounds)
-                + lease::exchanges_at_most(lanes[index].round_trip(), course.connects);
+                + lease::exchanges_at_most(lanes[index].round_trip(), course.connects, drain);
             lane::keep_reserved(&mut lanes, each, each * turns_left, stop, &mut watch);
             turns_left -= 1;
             watch.phase(course.command.to_uppercase(), Some(lanes[index].version));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use netaware_io::stop::StopFlag;
 use netaware_record::{IpVersion, Record};
 use netaware_units::{SendRate, Span};
-use netaware_wire::control::{UdpPlan, UdpSend};
+use netaware_wire::control::{MAX_UDP_DRAIN, UdpPlan, UdpSend};
 
 use crate::careful;
 use crate::lane::Lane;
@@ -27,6 +27,7 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         // What is told of each arrival belongs to one stream, so that is not cut into turns.
         counted: request.packets.is_some() || request.histogram.is_some() || request.log || request.burst > 1,
         connects: 1,
+        drain: |_| MAX_UDP_DRAIN,
     };
     // Nothing is sent before the path is known where nobody typed a rate.
     let known: RefCell<Vec<(IpVersion, Vec<SendRate>)>> = RefCell::default();
@@ -93,6 +94,7 @@ fn orders(request: &UdpRequest, rounds: u16, careful: &[SendRate]) -> Vec<UdpOrd
             receive: request.receive,
             tick: request.interval.min(LONGEST_TICK),
             settle: None,
+            round_trip: Span::ZERO,
             window: request.window,
             dscp: request.target.options.dscp,
             burst: request.burst.max(1),

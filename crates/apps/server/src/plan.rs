@@ -10,8 +10,9 @@
 use netaware_record::{Direction, HistogramShape};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::control::{
-    ErrorCode, Limits, MAX_BLOCK_SPACING, MAX_BURST, MAX_CHANNEL_PAYLOAD, MAX_STREAMS, MAX_TCP_ECHO,
-    MAX_TCP_ECHO_BESIDE, MAX_TCP_LENGTH, TcpPlan, TestPlan, TrainsPlan, UdpPlan, UdpReceive, UdpSend,
+    ErrorCode, Limits, MAX_BLOCK_SPACING, MAX_BURST, MAX_CHANNEL_PAYLOAD, MAX_ROUND_TRIP, MAX_STREAMS,
+    MAX_TCP_ECHO, MAX_TCP_ECHO_BESIDE, MAX_TCP_LENGTH, TcpPlan, TestPlan, TrainsPlan, UdpPlan, UdpReceive,
+    UdpSend,
 };
 use netaware_wire::datagram::{ECHO_LEN, HEADER_LEN, MAX_PAYLOAD};
 use netaware_wire::echo::MOST_TO_SHORT;
@@ -162,6 +163,7 @@ fn check_udp(plan: &UdpPlan, limits: &Limits) -> Result<(), Refusal> {
     optional("packets", plan.packets, 1, u64::MAX)?;
     optional("gap_ps", plan.gap_ps, 1, LONGEST_GAP_PS)?;
     optional("settle", plan.settle.map(|settle| settle.0), 0, LONGEST_SETTLE.0)?;
+    within("round_trip", plan.round_trip.0, 0, MAX_ROUND_TRIP.0)?;
     within("burst", plan.burst, 1, MAX_BURST)?;
     if plan.histogram.is_some_and(|shape| shape.empty().is_none()) {
         return Err(bad(format!(

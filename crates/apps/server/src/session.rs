@@ -29,7 +29,8 @@ use std::collections::{BTreeMap, VecDeque};
 use netaware_record::{HostInfo, Outcome};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{
-    ChannelEnd, ClientMessage, ErrorCode, Limits, SILENCE_LIMIT, ServerMessage, TestPlan, VolleySpec,
+    ChannelEnd, ClientMessage, ErrorCode, Limits, MAX_ROUND_TRIP, PING_EVERY, SILENCE_LIMIT, ServerMessage,
+    TestPlan, VolleySpec,
 };
 use netaware_wire::frame::FrameError;
 use netaware_wire::header::HeaderFields;
@@ -143,6 +144,9 @@ pub(crate) struct Session<'a> {
     draining: Span,
     /// The longest time between two pings so far, and before the first.
     longest_gap: Span,
+    /// From the welcome to what followed it: a round trip, and what the prober took. Absent until
+    /// then.
+    round_trip: Option<Span>,
     summary: Summary,
 }
 
@@ -163,6 +167,7 @@ impl<'a> Session<'a> {
             pinged_at: now,
             draining: Span::ZERO,
             longest_gap: Span::ZERO,
+            round_trip: None,
             summary: Summary::default(),
         }
     }
@@ -219,6 +224,8 @@ impl<'a> Session<'a> {
     /// The first bytes of a message, or a sign of life on another connection of the session.
     pub(crate) fn heard(&mut self, now: Mono) {
         if let State::Open { heard_at } = &mut self.state {
+            // Nothing has come since the welcome, or else this is known.
+            self.round_trip.get_or_insert(now - *heard_at);
             *heard_at = now;
         }
     }
@@ -230,9 +237,23 @@ impl<'a> Session<'a> {
 
     /// How long the prober may say nothing. Its pings leave once a second; where they come at
     /// longer distances, the path delays or loses them, and a slow path is not taken for a dead
-    /// one. The first gap, between the welcome and what follows it, has the round trip in it.
+    /// one. The first gap, between the welcome and what follows it, has the round trip in it: until
+    /// that is known, the path may be as slow as any.
     fn patience(&self) -> Span {
+        if self.round_trip.is_none() {
+            return FIRST_PATIENCE;
+        }
         (self.longest_gap * GAPS).clamp(SILENCE_LIMIT, LONGEST_PATIENCE) + self.draining
+    }
+
+    /// How long the prober may take for a step of so many round trips, at least `usual`.
+    fn patience_for(&self, round_trips: i64, usual: Span) -> Span {
+        usual.max(self.round_trip() * round_trips)
+    }
+
+    /// The path's, as far as it is known, and rather longer than shorter.
+    fn round_trip(&self) -> Span {
+        self.round_trip.unwrap_or(Span::ZERO).or_zero().min(MAX_ROUND_TRIP)
     }
 
     /// A message, or why it is none.
@@ -388,8 +409,10 @@ impl<'a> Session<'a> {
 /// For the hello to arrive; the connection's first bytes had their own patience. On a round trip of
 /// 1.2 s a first segment that is lost comes after 3.6 s.
 const HELLO_PATIENCE: Span = Span::from_secs(6);
-/// The same, and a round trip for the challenge.
-const PROOF_PATIENCE: Span = Span::from_secs(8);
+/// A round trip for the challenge, and the proof is lost once.
+const PROOF_PATIENCE: Span = Span::from_secs(15);
+/// What follows the welcome comes a round trip later.
+const FIRST_PATIENCE: Span = Span(MAX_ROUND_TRIP.0 + 2 * PING_EVERY.0);
 /// A ping that is lost comes again after the sender's time-out, which is longer than any gap of
 /// those that are not.
 const GAPS: i64 = 3;

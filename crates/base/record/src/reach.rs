@@ -50,11 +50,11 @@ pub struct ReachResult {
     /// Of these, answered in time.
     pub answered: u32,
     /// Of the others: an answer came after the question had been given up.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "netaware_units::is_default")]
     pub late: u32,
     /// Questions that never left this host, by its own firewall or for want of a route: they are
     /// not among the asked.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "netaware_units::is_default")]
     pub not_sent: u32,
     /// What the answers were: `echo_reply`, `accepted`, `refused`, `port_unreachable`,
     /// `unreachable`, …, each once.
@@ -99,11 +99,6 @@ pub struct ReachResult {
     /// The same in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 /// Losses within bursts whose neighbours were answered, told apart by the identification that the

@@ -102,17 +102,12 @@ pub struct LossSplit {
     pub network: u64,
     /// Sent, and nobody could observe whether they arrived: the receiver's reports ended before
     /// the stream did. They are neither received nor lost.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "netaware_units::is_default")]
     pub unknown: u64,
     /// `lost / (sent - unknown)`, 0..=1, with its binomial (Wilson) interval; absent where the fate
     /// of none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Interval>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 impl UdpResult {

@@ -32,18 +32,44 @@ pub struct Patience {
     most: Span,
     /// While nothing is known of the path.
     unknown: Span,
+    /// Longest round trips that are waited for, and beyond them.
+    times: i64,
+    margin: Span,
     longest: Option<Span>,
 }
 
 impl Patience {
     /// Always so long, as a person said.
     pub const fn fixed(patience: Span) -> Self {
-        Self { least: patience, most: patience, unknown: patience, longest: None }
+        Self {
+            least: patience,
+            most: patience,
+            unknown: patience,
+            times: TIMES,
+            margin: Span::ZERO,
+            longest: None,
+        }
     }
 
     /// Follows the path, and is never shorter than this.
     pub fn following(least: Span) -> Self {
-        Self { least, most: MOST.max(least), unknown: UNKNOWN.max(least), longest: None }
+        Self {
+            least,
+            most: MOST.max(least),
+            unknown: UNKNOWN.max(least),
+            times: TIMES,
+            margin: Span::ZERO,
+            longest: None,
+        }
+    }
+
+    /// For a method that asks round by round and goes on after each, as those from one end do: its
+    /// time is given, routers and hosts that never answer are usual, and each of them costs the
+    /// patience in every round. So that is `times` the longest round trip and a little more, and no
+    /// second at least. An answer that comes later still lengthens it, and is no loss. `unknown` is
+    /// waited for while nobody has answered.
+    pub const fn of_rounds(times: i64, unknown: Span) -> Self {
+        Self { least: Span::ZERO, most: MOST, unknown, times, margin: ROUND_MARGIN, longest: None }
     }
 
     /// Either of the two.
@@ -76,13 +102,26 @@ impl Patience {
 
     /// How long an answer is waited for from now on.
     pub fn span(&self) -> Span {
-        let wanted = self.longest.map_or(self.unknown, |longest| longest * TIMES);
+        let wanted = self.longest.map_or(self.unknown, |longest| longest * self.times + self.margin);
         wanted.max(self.least).min(self.most)
     }
 }
 
+/// How long the receiver of a stream of datagrams goes on listening once it has heard of the end,
+/// on a path of this round trip. The end queues behind the data, so that only what travels by
+/// another way comes after it, and that is hardly later than [`TIMES`] round trips.
+pub fn after_the_end(round_trip: Span) -> Span {
+    (round_trip.or_zero() * TIMES + MIN_AFTER_END).min(MAX_AFTER_END)
+}
+
+/// What two queues of a host may differ by.
+const MIN_AFTER_END: Span = Span::from_millis(50);
+/// No path needs more.
+const MAX_AFTER_END: Span = Span::from_millis(300);
 /// Longest round trips that are waited for: a repeated segment of TCP takes less, too (RFC 6298).
 pub const TIMES: i64 = 4;
+/// What hosts and routers take to answer, beside the path.
+const ROUND_MARGIN: Span = Span::from_millis(100);
 /// Longer is waited for only where a person says so.
 pub const MOST: Span = Span::from_secs(15);
 /// Where nobody has answered yet: longer than the paths take that people use.
@@ -118,8 +157,22 @@ mod tests {
     }
 
     #[test]
+    fn who_asks_in_rounds_waits_shorter_for_those_who_never_answer() {
+        let hops = Patience::of_rounds(2, MS * 1000);
+        assert_eq!(hops.span(), MS * 1000);
+        let path = |rtt| hops.knowing(Some(MS * rtt)).span();
+        assert_eq!([path(20), path(600), path(9000)], [140, 1300, 15_000].map(|want| MS * want));
+    }
+
+    #[test]
     fn a_handshake_is_the_first_round_trip() {
         assert_eq!(Patience::following(LEAST).knowing(Some(MS * 1200)).span(), MS * 4800);
         assert_eq!(Patience::following(LEAST).knowing(None).span(), UNKNOWN);
+    }
+
+    #[test]
+    fn a_stream_is_listened_to_after_its_end_by_one_rule() {
+        let path = |rtt| after_the_end(MS * rtt);
+        assert_eq!([path(0), path(1), path(20), path(200)], [50, 54, 130, 300].map(|want| MS * want));
     }
 }

@@ -26,7 +26,7 @@
 //! ```
 //!
 //! Unknown fields are ignored, unknown types answered with [`ErrorCode::UnknownMessage`]. Each side
-//! gives up after [`SILENCE_LIMIT`] without a byte from the other.
+//! gives up after [`SILENCE_LIMIT`] without a byte from the other, or later where the path is slow.
 
 mod channel;
 mod older;
@@ -51,13 +51,18 @@ pub use volley::{
 
 pub use plan::{
     MAX_BLOCK_SPACING, MAX_BURST, MAX_LOGGED, MAX_SAMPLES, MAX_SAMPLES_IN_ALL, MAX_STREAMS, MAX_TCP_ECHO,
-    MAX_TCP_ECHO_BESIDE, MAX_TCP_LENGTH, TcpPlan, TestPlan, UdpPlan, UdpReceive, UdpSend,
+    MAX_TCP_ECHO_BESIDE, MAX_TCP_LENGTH, MAX_UDP_DRAIN, MIN_DRAIN, TcpPlan, TestPlan, UdpPlan, UdpReceive,
+    UdpSend,
 };
 
 /// A prober that has said nothing for this long is gone, and so is a responder.
 pub const SILENCE_LIMIT: Span = Span::from_secs(4);
-/// A prober sends a `Ping` this often.
+/// A prober sends a `Ping` this often, the first one when it is welcomed.
 pub const PING_EVERY: Span = Span::from_secs(1);
+/// The longest round trip over which a session works. NB-IoT takes up to 10 s; the limits of both
+/// sides that are fixed (15 s of silence and more) hold it one and a half times.
+pub const MAX_ROUND_TRIP: Span = Span::from_secs(10);
+
 /// From the prober.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -279,7 +284,7 @@ pub enum ServerMessage {
         last: bool,
         /// Of the packets in this message that came, those stamped by the program because the
         /// kernel had no stamp.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "netaware_units::is_default")]
         unstamped: u64,
     },
     /// The test is over.
@@ -422,11 +427,6 @@ pub enum EndReport {
     UdpSender(UdpSenderEnd),
     /// It received UDP.
     UdpReceiver(UdpReceiverEnd),
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 #[cfg(test)]

@@ -34,8 +34,8 @@ use netaware_units::{Mono, Span};
 use crate::available::TightLink;
 use crate::available::sender::{Sender, duration};
 use crate::{
-    Bound, Estimate, Estimator, Flag, Instrument, NoFigure, Patience, RateMode, Step, Train, TrainReport,
-    Volley, VolleyReport,
+    Bound, Estimate, Estimator, Flag, Instrument, NoFigure, RateMode, Step, Train, TrainReport, Volley,
+    VolleyPatience, VolleyReport,
 };
 
 use carried::Carried;
@@ -66,7 +66,7 @@ pub struct Careful {
     scout: Scout,
     carried: Carried,
     tokens: Tokens,
-    patience: Patience,
+    patience: VolleyPatience,
     begin: Option<Mono>,
     now: Mono,
     /// What the method has asked for and is not answered yet.
@@ -142,7 +142,7 @@ impl Careful {
             scout: Scout::default(),
             carried: Carried::default(),
             tokens: Tokens::new(instrument),
-            patience: Patience::new(instrument.rtt),
+            patience: VolleyPatience::new(instrument.rtt),
             begin: None,
             now: Mono(0),
             serving: None,

@@ -45,6 +45,6 @@ pub use estimator::{Estimator, Step};
 pub use instrument::Instrument;
 pub use lasting::{Lasting, Metric};
 pub use no_figure::NoFigure;
-pub use patience::Patience;
+pub use patience::VolleyPatience;
 pub use train::{Arrival, Gaps, Train, TrainReport, Volley, VolleyReport};
 pub use verdict::Use;

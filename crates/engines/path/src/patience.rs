@@ -3,7 +3,8 @@
 //! A packet that has not come may be lost, or wait in a queue. On a slow path the packets of one
 //! train come seconds apart, and a fixed patience takes the second for lost. So the patience
 //! follows the round trip, the longest time from one arrival to the next, and the longest wait in a
-//! queue that this path has shown. **Leans** to waiting too long: a loss costs the patience, but a
+//! queue that this path has shown. That is another matter than how long one answer is waited for
+//! ([`netaware_stats::patience`]): a volley is over when nothing comes any more. **Leans** to waiting too long: a loss costs the patience, but a
 //! packet that is called lost and is not makes a wrong figure.
 
 use netaware_units::Span;
@@ -12,7 +13,7 @@ use crate::VolleyReport;
 
 /// What the patience follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Patience {
+pub struct VolleyPatience {
     rtt: Span,
     /// Longest time from one arrival of a train to the next, beyond that from send to send; absent
     /// before anything came.
@@ -21,7 +22,7 @@ pub struct Patience {
     queue: Span,
 }
 
-impl Patience {
+impl VolleyPatience {
     /// On a path with this round trip of which nothing else is known.
     pub fn new(rtt: Span) -> Self {
         Self { rtt: rtt.or_zero(), apart: None, queue: Span::ZERO }
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_packet_that_takes_a_second_is_waited_for() {
-        let mut patience = Patience::new(Span::from_millis(10));
+        let mut patience = VolleyPatience::new(Span::from_millis(10));
         assert!(patience.now() > Span::from_millis(600), "the first packets of 20 kbit/s");
         patience.observe(&came(1_000_000_000));
         assert!(patience.now() > Span::from_secs(1));
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn on_a_fast_path_a_loss_costs_little_more_than_two_round_trips() {
-        let mut patience = Patience::new(Span::from_millis(10));
+        let mut patience = VolleyPatience::new(Span::from_millis(10));
         patience.observe(&came(12_000));
         assert!(patience.now() < Span::from_millis(221), "{}", patience.now());
     }

@@ -24,6 +24,7 @@ mod trains;
 use std::net::IpAddr;
 
 use netaware_stats::interval::Interval;
+use netaware_stats::patience::Patience;
 use netaware_units::{Mono, Span};
 
 use crate::estimate::Bound;
@@ -55,7 +56,8 @@ pub struct ReachPlan {
     pub echo: bool,
     /// Whether ICMP timestamps can be sent: over IPv4, where echoes can.
     pub timestamps: bool,
-    /// How long answers are waited for at most; see [`MOST_PATIENCE`].
+    /// How long answers are waited for at most; see
+    /// [`netaware_stats::patience::MOST`].
     pub patience: Span,
     /// Standard error of one stamp of this host's: both answers of a pair have one.
     pub stamp_error: Span,
@@ -310,18 +312,18 @@ impl Reach {
     /// Three times the longest round trip so far, and then some: what comes later counts as lost.
     /// While nobody has answered, longer each time: the path may be a slow one.
     fn patience(&self) -> Span {
-        let wanted = self
-            .longest()
-            .map_or_else(|| doubled(FIRST_PATIENCE, self.silent), |rtt| rtt * 3 + PATIENCE_MARGIN);
-        wanted.min(self.plan.patience)
+        self.waiting(doubled(FIRST_PATIENCE, self.silent)).min(self.plan.patience)
+    }
+
+    fn waiting(&self, unknown: Span) -> Span {
+        Patience::of_rounds(PATIENCE_TIMES, unknown).knowing(self.longest()).span()
     }
 
     /// How long to wait for the answer to a SYN, of which so many had none. No shorter than the
     /// system waits before it sends it again: one that a firewall of this host drops is known by
     /// that.
     pub fn syn_patience(&self, unanswered: u32) -> Span {
-        let wanted =
-            self.longest().map_or_else(|| doubled(SYN_PATIENCE, unanswered), |rtt| rtt * 3 + PATIENCE_MARGIN);
+        let wanted = self.waiting(doubled(SYN_PATIENCE, unanswered));
         wanted.max(LEAST_SYN_PATIENCE).min(self.plan.patience.max(LEAST_SYN_PATIENCE))
     }
 
@@ -540,15 +542,15 @@ fn doubled(first: Span, times: u32) -> Span {
     first * (1 << times.min(5))
 }
 
-const PATIENCE_MARGIN: Span = Span::from_millis(100);
+/// Longest round trips that an answer is waited for: there is one host, and what comes later than
+/// that misses its pair or burst.
+const PATIENCE_TIMES: i64 = 3;
 /// While nobody has answered anything.
 const FIRST_PATIENCE: Span = Span::from_secs(1);
 /// The same for a SYN.
 const SYN_PATIENCE: Span = Span::from_millis(1500);
 /// Linux sends a SYN again after a second.
 const LEAST_SYN_PATIENCE: Span = Span::from_secs(1);
-/// What a prober waits for at most: NB-IoT takes up to 10 s.
-pub const MOST_PATIENCE: Span = Span::from_secs(15);
 const MOST_PAIRS: usize = 10_000;
 const MOST_OTHERS: usize = 8;
 const LEAST_BURSTS: usize = 5;

@@ -115,6 +115,7 @@ fn udp_plan(words: &[&str]) -> Result<UdpPlan, Failure> {
         },
         tick: Span::from_millis(100),
         settle: None,
+        round_trip: Span::ZERO,
         window: None,
         dscp: 0,
         burst: 1,

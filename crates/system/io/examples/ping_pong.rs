@@ -15,7 +15,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::process::{Command, Stdio};
 
 use netaware_engine::{Engine, Input, Output, Tag};
-use netaware_io::driver::Waiting;
+use netaware_io::driver::AnswerWait;
 use netaware_io::probe_socket::{ProbeSocket, Stamping};
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, driver};
@@ -173,7 +173,7 @@ fn driven(socket: UdpSocket, rounds: usize) -> Times {
         left_at: None,
         times: Times::default(),
     };
-    driver::run(&mut engine, &socket, Waiting::AwakeForSoonAnswers, &StopFlag::new(), &mut |()| {})
+    driver::run(&mut engine, &socket, AnswerWait::AwakeForSoonAnswers, &StopFlag::new(), &mut |()| {})
         .expect("a socket that works");
     engine.times
 }

@@ -16,8 +16,8 @@ mod tests;
 
 use std::io;
 
+pub use awake::AnswerWait;
 use awake::Awake;
-pub use awake::Waiting;
 use netaware_engine::{Engine, Input, NotSent, Output, Tag};
 use netaware_units::{ByteCount, Mono, Span, Stamp};
 use planned::{Planned, Send};
@@ -76,7 +76,7 @@ pub enum DriveError {
 pub fn run<E: Engine>(
     engine: &mut E,
     socket: &ProbeSocket,
-    waiting: Waiting,
+    waiting: AnswerWait,
     stop: &StopFlag,
     on_event: &mut dyn FnMut(E::Event),
 ) -> Result<Drive, DriveError> {
@@ -119,7 +119,7 @@ impl<'a, E: Engine> Run<'a, E> {
     fn new(
         engine: &'a mut E,
         socket: &'a ProbeSocket,
-        waiting: Waiting,
+        waiting: AnswerWait,
         on_event: &'a mut dyn FnMut(E::Event),
     ) -> Self {
         // Stamps of an earlier run on this socket belong to nobody any more.

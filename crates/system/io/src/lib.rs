@@ -27,6 +27,7 @@ pub mod stop;
 pub mod tcp;
 pub mod tcp_info;
 pub mod thread;
+pub mod timeout;
 pub mod udp_stream;
 pub mod volley;
 pub mod zone;

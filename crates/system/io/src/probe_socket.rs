@@ -8,7 +8,7 @@
 //!
 //! Waiting is a plain blocking `recvmsg` wherever the deadline is far enough. Measured on loopback
 //! (64 B, both ends alike, p50 of the round trip): blocking 9.2 us, `ppoll` then `recvmsg` 10.9 us,
-//! sockperf 9.9 us. Waiting awake is the driver's choice, see [`crate::driver::Waiting`].
+//! sockperf 9.9 us. Waiting awake is the driver's choice, see [`crate::driver::AnswerWait`].
 //!
 //! Outside Linux everything works with the application's stamps; TTL, destination address and drops
 //! are absent.

@@ -145,7 +145,7 @@ pub fn run(
     let mut flow = flow.map_err(StampRunError::Plan)?.if_silent(options.if_silent);
     let unusable = |source| StampRunError::Socket { to, source };
     let socket = ProbeSocket::new(connect_udp(to, &options.socket)?, Stamping::Kernel).map_err(unusable)?;
-    let drive = driver::run(&mut flow, &socket, driver::Waiting::Asleep, stop, on_event)?;
+    let drive = driver::run(&mut flow, &socket, driver::AnswerWait::Asleep, stop, on_event)?;
     let moved = clock::wall_at_zero().since(epoch);
     Ok(StampRun {
         counts: flow.counts(),

@@ -29,9 +29,11 @@ use std::sync::{Mutex, PoisonError};
 
 use netaware_record::{CpuUse, Outcome, ReceiverTick, SenderTick, SpacedBlocks, StreamEnd, TcpEnd};
 use netaware_units::{ByteCount, Mono, Span};
-use netaware_wire::control::TcpPlan;
+use netaware_wire::control::{MAX_ROUND_TRIP, TcpPlan};
 
 use crate::stop::StopFlag;
+use crate::tcp_info::TcpInfo;
+use crate::timeout::is_timeout;
 use crate::{clock, thread};
 use meter::Lane;
 use moments::Moments;
@@ -349,18 +351,20 @@ fn planned_end(plan: &TcpPlan, start: Mono) -> Mono {
     start + plan.alone.or_zero() + plan.duration.or_zero()
 }
 
-/// Whether a call only had to wait too long. `ETIMEDOUT` is not among these: with it the connection
-/// is dead.
-fn is_timeout(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted)
-}
-
 /// A blocked call returns after this and looks at the stop flag and the clock.
 const LOOK_UP: Span = Span::from_millis(20);
 
 /// What either end waits beyond the plan's end, or after the last data that came since, for the
-/// other to close.
+/// other to close: longer where round trips are.
+fn grace(stream: &TcpStream) -> Span {
+    let rtt = TcpInfo::read(stream).map_or(Span::ZERO, |info| info.rtt.min(MAX_ROUND_TRIP));
+    GRACE.max(rtt * GRACE_ROUND_TRIPS)
+}
+
+/// On a path whose round trip is no longer than a second.
 const GRACE: Span = Span::from_secs(3);
+/// Slow start sends once per round trip, and what is lost comes a round trip later.
+const GRACE_ROUND_TRIPS: i64 = 3;
 
 /// 512 threads must be cheap; the loops need a few KiB.
 const STACK: usize = 256 << 10;

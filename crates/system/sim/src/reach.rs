@@ -1,7 +1,7 @@
 //! The method behind `netaware reach` over a simulated path: the host at its other end answers as
 //! that of [`crate::hops`] does.
 
-use netaware_path::reach::{MOST_PATIENCE, Reach, ReachFinding, ReachPlan, TcpTries};
+use netaware_path::reach::{Reach, ReachFinding, ReachPlan, TcpTries};
 use netaware_record::IpVersion;
 use netaware_units::Span;
 
@@ -63,7 +63,7 @@ pub fn usual_plan(version: IpVersion, time: Span) -> ReachPlan {
         gap: Span::from_millis(20),
         echo: true,
         timestamps: version == IpVersion::V4,
-        patience: MOST_PATIENCE,
+        patience: netaware_stats::patience::MOST,
         stamp_error: Span::ZERO,
     }
 }

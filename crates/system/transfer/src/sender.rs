@@ -71,7 +71,7 @@ impl SendRequest {
             key: None,
             encryption: Encryption::Off,
             switch: SwitchPlan::automatic(),
-            connect_patience: Span::from_secs(3),
+            connect_patience: Span::from_secs(5),
             patience: Span::from_secs(60),
         }
     }

@@ -78,7 +78,7 @@ pub(crate) struct Send {
     #[arg(long, help_heading = PATH)]
     tls: bool,
     /// Give up on an IP version that does not answer within this time
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = quantity::some_time, help_heading = PATH)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = quantity::some_time, help_heading = PATH)]
     connect_timeout: Span,
     /// When the connection breaks, try again until nothing has got on for this time
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = quantity::seconds, help_heading = PATH)]

@@ -21,14 +21,16 @@ pub(crate) struct Silence {
     heard_at: Mono,
     /// Time that the host has been suspended since it was started, as last seen.
     asleep: Span,
+    /// What the answer to the first message took: the path's round trip until a ping is answered.
+    greeting: Span,
     round_trip: Option<Span>,
     /// Pings without an answer, oldest first.
     asked: VecDeque<(u64, Mono)>,
 }
 
 impl Silence {
-    pub(crate) fn new(now: Mono, asleep: Span) -> Self {
-        Self { heard_at: now, asleep, round_trip: None, asked: VecDeque::new() }
+    pub(crate) fn new(now: Mono, asleep: Span, greeting: Span) -> Self {
+        Self { heard_at: now, asleep, greeting, round_trip: None, asked: VecDeque::new() }
     }
 
     /// A sign of life.
@@ -74,7 +76,7 @@ impl Silence {
     pub(crate) fn round_trip(&self) -> Span {
         let waiting =
             self.asked.front().map_or(Span::ZERO, |(_, asked_at)| (self.heard_at - *asked_at).or_zero());
-        self.round_trip.unwrap_or(Span::ZERO).max(waiting)
+        self.round_trip.unwrap_or(self.greeting).max(waiting)
     }
 
     /// How long the responder may say nothing.
@@ -107,7 +109,7 @@ mod tests {
 
     #[test]
     fn on_a_quick_path_silence_lasts_four_seconds() {
-        let mut silence = Silence::new(at(0), Span::ZERO);
+        let mut silence = Silence::new(at(0), Span::ZERO, Span::ZERO);
         for seq in 1..=10 {
             silence.asked(seq, at(seq * 1000));
             silence.answered(seq, at(seq * 1000 + 20));
@@ -121,7 +123,7 @@ mod tests {
     #[test]
     fn a_queue_that_holds_the_answers_up_is_not_silence_while_data_arrive() {
         // 64 kbit/s behind a queue of minutes: no ping is ever answered.
-        let mut silence = Silence::new(at(0), Span::ZERO);
+        let mut silence = Silence::new(at(0), Span::ZERO, Span::ZERO);
         for second in 1..=20 {
             silence.asked(second, at(second * 1000));
             for slice in 0..10 {
@@ -135,8 +137,18 @@ mod tests {
     }
 
     #[test]
+    fn before_the_first_pong_the_greeting_says_how_far_away_the_responder_is() {
+        let mut silence = Silence::new(at(0), Span::ZERO, Span::from_secs(9));
+        silence.asked(1, at(0));
+        assert_eq!(silence.too_long(at(9_000)), None);
+        let mut near = Silence::new(at(0), Span::ZERO, Span::from_millis(20));
+        near.asked(1, at(0));
+        assert!(near.too_long(at(4_081)).is_some());
+    }
+
+    #[test]
     fn a_link_that_is_cut_is_noticed_although_its_pings_grow_old() {
-        let mut silence = Silence::new(at(0), Span::ZERO);
+        let mut silence = Silence::new(at(0), Span::ZERO, Span::ZERO);
         silence.asked(1, at(1000));
         silence.answered(1, at(1600));
         silence.heard(at(1600));
@@ -150,7 +162,7 @@ mod tests {
     #[test]
     fn a_program_that_was_stopped_blames_nobody_for_the_silence() {
         let wait = Span::from_millis(250);
-        let mut silence = Silence::new(at(0), Span::ZERO);
+        let mut silence = Silence::new(at(0), Span::ZERO, Span::ZERO);
         assert_eq!(silence.waited(at(0), at(250), wait, Span::ZERO), None);
         // A busy host.
         assert_eq!(silence.waited(at(250), at(1_500), wait, Span::ZERO), None);

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
+use netaware_io::timeout::is_timeout;
 use netaware_units::{Mono, Span};
 use netaware_wire::pattern;
 
@@ -118,14 +119,13 @@ fn moving(
                 *moved += count as u64;
                 return Ok(count);
             }
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            Err(e) if is_timeout(&e) => {
                 // The call itself has waited for a tick; the clock is only read when nothing moves.
                 let since = *since.get_or_insert_with(|| clock::now() - SHORTEST_TICK);
                 if let Some(broken) = waiting(since) {
                     return Err(broken);
                 }
             }
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => return Err(Broken::Failed(e)),
         }
     }

@@ -6,6 +6,7 @@
 //! yet is taken for one of [`USUAL_RATE`], so slow start is given too little time on a faster path;
 //! the transfer then says that it was still speeding up, and the next one gets more.
 
+use netaware_stats::patience;
 use netaware_units::{BitRate, SendRate, Span};
 
 /// What a person asked for.
@@ -85,7 +86,7 @@ impl Phase {
         let exchanges = TRANSFER_OVERHEAD + known.round_trip * TRANSFER_ROUND_TRIPS;
         match self {
             Self::OneStream | Self::SeveralStreams => exchanges + known.drain.unwrap_or(known.round_trip),
-            Self::Udp => exchanges + udp_settle(known.round_trip),
+            Self::Udp => exchanges + patience::after_the_end(known.round_trip),
         }
     }
 }
@@ -213,12 +214,6 @@ pub(super) fn are_near(paths: &[PathKnown]) -> bool {
 /// What is ahead takes at the least.
 pub(super) fn needed(ask: Ask, extent: Extent, ahead: &[PathKnown]) -> Span {
     ahead.iter().map(|known| extent.direction_cost(ask, known)).sum()
-}
-
-/// How long the receiver of a UDP stream goes on listening after the end: what travels by another
-/// way is hardly later than ten round trips.
-pub(super) fn udp_settle(round_trip: Span) -> Span {
-    (round_trip * 10 + SHORTEST_SETTLE).min(LONGEST_SETTLE)
 }
 
 /// The part of what a TCP transfer took beyond its duration that its exchanges do not explain.
@@ -427,9 +422,6 @@ const LONGEST_LEAST_UDP: Span = Span::from_secs(1);
 const TRANSFER_OVERHEAD: Span = Span::from_millis(60);
 /// And the round trips of it: open, connect, attach, start, end.
 const TRANSFER_ROUND_TRIPS: i64 = 5;
-/// A receiver of UDP goes on listening after the end, between these.
-const SHORTEST_SETTLE: Span = Span::from_millis(50);
-const LONGEST_SETTLE: Span = Span::from_millis(300);
 /// What reserving, attaching and the search for the MTU cost on a short path, and their round
 /// trips.
 const SET_UP: Span = Span::from_millis(250);

@@ -22,6 +22,7 @@ fn udp() -> UdpPlan {
         histogram: None,
         log: false,
         settle: None,
+        round_trip: Span::ZERO,
     }
 }
 
@@ -124,6 +125,8 @@ fn fields_out_of_range_are_named() {
         ("packets", TestPlan::Udp(UdpPlan { packets: Some(0), ..udp() })),
         ("settle", TestPlan::Udp(UdpPlan { settle: Some(Span::from_secs(11)), ..udp() })),
         ("settle", TestPlan::Udp(UdpPlan { settle: Some(Span(-1)), ..udp() })),
+        ("round_trip", TestPlan::Udp(UdpPlan { round_trip: Span::from_secs(11), ..udp() })),
+        ("round_trip", TestPlan::Udp(UdpPlan { round_trip: Span(-1), ..udp() })),
         ("burst is 0", TestPlan::Udp(UdpPlan { burst: 0, ..udp() })),
         ("burst is 10001", TestPlan::Udp(UdpPlan { burst: 10_001, ..udp() })),
         ("histogram", TestPlan::Udp(UdpPlan { histogram: Some(shape(0, 10)), ..udp() })),

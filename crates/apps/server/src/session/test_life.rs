@@ -90,10 +90,10 @@ impl Test {
         }
     }
 
-    /// How long it may stay ready: an echo test answers from the moment it is ready, so its whole
-    /// duration.
-    fn patience_when_ready(&self) -> Span {
-        if self.is_echo() { plan::duration(&self.plan) } else { START_PATIENCE }
+    /// How long it may stay ready, `to_start` unless it is an echo test: that answers from the
+    /// moment it is ready, so its whole duration.
+    fn patience_when_ready(&self, to_start: Span) -> Span {
+        if self.is_echo() { plan::duration(&self.plan) } else { to_start }
     }
 }
 
@@ -139,11 +139,12 @@ impl Session<'_> {
     /// The answer to [`Action::Prepare`]; an error may also come later, when a stream that was
     /// wanted cannot be used.
     pub(crate) fn prepared(&mut self, now: Mono, test: u32, outcome: Result<(), Refusal>) {
+        let patience = self.patience_for(ATTACH_ROUND_TRIPS, ATTACH_PATIENCE);
         let Some(entry) = self.tests.get_mut(&test) else { return };
         match outcome {
             Ok(()) => {
                 if entry.stage == Stage::Preparing {
-                    entry.stage = Stage::Attaching { until: now + ATTACH_PATIENCE };
+                    entry.stage = Stage::Attaching { until: now + patience };
                     self.say(ServerMessage::Opened { test });
                 }
             }
@@ -203,23 +204,32 @@ impl Session<'_> {
 
     /// A stream that was wanted is attached, or a flow has entered (`stream` is then 0).
     pub(crate) fn attached(&mut self, now: Mono, test: u32, stream: u16) {
+        let to_attach = self.patience_for(ATTACH_ROUND_TRIPS, ATTACH_PATIENCE);
+        let to_start = self.patience_for(START_ROUND_TRIPS, START_PATIENCE);
         let Some(entry) = self.tests.get_mut(&test) else { return };
         entry.attached.insert(stream);
-        if entry.is_complete() && matches!(entry.stage, Stage::Attaching { .. }) {
-            entry.stage = Stage::Ready { until: now + entry.patience_when_ready() };
-            self.say(ServerMessage::Ready { test });
+        let is_complete = entry.is_complete();
+        match &mut entry.stage {
+            Stage::Attaching { until } if !is_complete => *until = now + to_attach,
+            Stage::Attaching { .. } => {
+                entry.stage = Stage::Ready { until: now + entry.patience_when_ready(to_start) };
+                self.say(ServerMessage::Ready { test });
+            }
+            _ => {}
         }
     }
 
     pub(super) fn start(&mut self, now: Mono, test: u32) {
+        // The first data come a round trip after that: a prober waits for `started`.
+        let overtime = OVERTIME + self.round_trip();
         let Some(entry) = self.tests.get_mut(&test) else {
             return self.say_error(ErrorCode::State, "no such test is open", Some(test));
         };
         let Stage::Ready { until } = entry.stage else {
             return self.say_error(ErrorCode::State, "this test is not ready to start", Some(test));
         };
-        let until = if entry.is_echo() { until } else { now + plan::duration(&entry.plan) + OVERTIME };
-        let latest = until + longest_drain(&entry.plan);
+        let until = if entry.is_echo() { until } else { now + plan::duration(&entry.plan) + overtime };
+        let latest = until + entry.plan.longest_drain();
         entry.stage = Stage::Running { until, latest };
         entry.has_run = true;
         self.summary.tests += 1;
@@ -470,14 +480,6 @@ fn is_thin(tick: &SenderTick) -> bool {
     tick.acked.unwrap_or(tick.bytes) < WORTH_A_SLICE && tick.length < LONGEST_SENT
 }
 
-/// How long after its planned end a test may take in what the path's queues still hold.
-fn longest_drain(plan: &TestPlan) -> Span {
-    match plan {
-        TestPlan::Tcp(plan) => plan.longest_drain(),
-        _ => Span::ZERO,
-    }
-}
-
 /// Volleys of one test at a time.
 const MOST_VOLLEYS: u32 = 2;
 /// Slices of a quiet test that are held back: at 50 ms each those of almost a minute.
@@ -495,8 +497,12 @@ const TICKS_IN_A_MESSAGE: usize = 64;
 const MAX_TESTS: usize = 8;
 /// Connections of one TCP echo test.
 const MAX_ECHO_CONNECTIONS: u16 = 16;
-/// For 512 connections over a slow path, or a cookie exchange with losses.
+/// From one connection to the next, or for a cookie exchange with losses.
 const ATTACH_PATIENCE: Span = Span::from_secs(10);
+/// Of `opened`, knock and cookie, and half of one until the flow enters; a second try of either.
+const ATTACH_ROUND_TRIPS: i64 = 4;
 const START_PATIENCE: Span = Span::from_secs(10);
+/// Another test that starts together with this one is opened and attached before.
+const START_ROUND_TRIPS: i64 = 6;
 /// Beyond a test's duration, for what is still in the path's queues.
 const OVERTIME: Span = Span::from_secs(4);

@@ -117,8 +117,8 @@ fn every_state_has_a_timeout() {
 
     let mut session = Session::new(&keyed, T0, TOKEN, NONCE);
     assert_eq!(tell(&mut session, ms(1000), hello()), ["challenge"]);
-    assert_eq!(session.deadline(), Some(ms(9000)));
-    session.wake(ms(9000));
+    assert_eq!(session.deadline(), Some(ms(16_000)));
+    session.wake(ms(16_000));
     assert_eq!(deeds(&mut session), ["close"]);
 
     let mut session = open_session(&free);
@@ -348,6 +348,27 @@ fn a_prober_behind_a_slow_path_is_not_taken_for_a_dead_one() {
     assert_eq!(silence(&[1000, 9000], &[]), Some(15_000), "and no longer than this");
     // Pings wait behind the data that this end sends; what is acknowledged is a sign of life.
     assert_eq!(silence(&[1000], &[2000, 3000, 4000, 5000]), Some(4000));
+}
+
+#[test]
+fn a_session_over_a_round_trip_of_ten_seconds_is_not_ended_for_silence() {
+    let rules = rules(None);
+    for round_trip in [3000, 5000, 9900] {
+        let mut session = open_session(&rules);
+        assert!(session.deadline() > Some(ms(round_trip)), "{round_trip} ms");
+        session.wake(ms(round_trip - 1));
+        session.received(ms(round_trip), Ok(ClientMessage::Ping { seq: 1 }));
+        assert_eq!(deeds(&mut session), ["pong"], "{round_trip} ms");
+        // Opened, connected to and attached: two round trips and a half.
+        session.received(ms(round_trip), Ok(ClientMessage::Open { test: 1, plan: echo() }));
+        session.prepared(ms(round_trip), 1, Ok(()));
+        assert_eq!(deeds(&mut session), ["prepare 1", "opened 1"]);
+        session.received(ms(round_trip * 2), Ok(ClientMessage::Ping { seq: 2 }));
+        session.wake(ms(round_trip * 3));
+        session.received(ms(round_trip * 3), Ok(ClientMessage::Ping { seq: 3 }));
+        session.attached(ms(round_trip * 7 / 2), 1, 0);
+        assert_eq!(deeds(&mut session), ["pong", "pong", "ready 1"], "{round_trip} ms");
+    }
 }
 
 #[test]

@@ -147,16 +147,23 @@ impl TcpPlan {
 
     /// How long after its planned end a receiver goes on taking in what the path's queues still
     /// hold. Slow start fills a slow path's queue with as much as has been acknowledged, so that
-    /// the queue can take as long to drain as the transfer has lasted.
+    /// the queue can take as long to drain as the transfer has lasted. A reservation has to contain
+    /// this.
     pub fn longest_drain(&self) -> Span {
-        (self.alone + self.duration).clamp(SHORTEST_DRAIN, LONGEST_DRAIN)
+        Self::longest_drain_after(self.alone + self.duration)
+    }
+
+    /// The same of a transfer that has `sent` for so long.
+    pub fn longest_drain_after(sent: Span) -> Span {
+        sent.clamp(MIN_DRAIN, MAX_DRAIN)
     }
 }
 
-/// Ten times 64 kbit/s and 8 kB, and more than most queues hold.
-const SHORTEST_DRAIN: Span = Span::from_secs(12);
-/// Nobody waits longer for data that do not count.
-const LONGEST_DRAIN: Span = Span::from_secs(60);
+/// The shortest [`TcpPlan::longest_drain`]: ten times 64 kbit/s and 8 kB, and more than most queues
+/// hold.
+pub const MIN_DRAIN: Span = Span::from_secs(12);
+/// The longest: nobody waits longer for data that do not count.
+const MAX_DRAIN: Span = Span::from_secs(60);
 
 /// How datagrams are handed to the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -220,6 +227,11 @@ pub struct UdpPlan {
     /// counts as lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<Span>,
+    /// What a round trip takes as far as the prober knows, at most
+    /// [`MAX_ROUND_TRIP`](super::MAX_ROUND_TRIP): the first datagram comes so much later than the
+    /// receiver begins to listen, and so does the last.
+    #[serde(default, skip_serializing_if = "netaware_units::is_default")]
+    pub round_trip: Span,
     /// Socket buffers.
     #[serde(default)]
     pub window: Option<u32>,
@@ -240,7 +252,27 @@ const fn one() -> u32 {
     1
 }
 
+impl TestPlan {
+    /// How long after its planned end a receiver may go on taking in what the path's queues still
+    /// hold.
+    pub fn longest_drain(&self) -> Span {
+        match self {
+            Self::Tcp(plan) => plan.longest_drain(),
+            Self::Udp(plan) => plan.longest_drain(),
+            Self::UdpEcho { .. } | Self::TcpEcho { .. } | Self::Trains(_) => Span::ZERO,
+        }
+    }
+}
+
+/// A datagram that waits for longer in a queue is lost for all who would use it.
+pub const MAX_UDP_DRAIN: Span = Span::from_secs(2);
+
 impl UdpPlan {
+    /// How long after its planned end a receiver listens for the end and what is before it.
+    pub fn longest_drain(&self) -> Span {
+        self.round_trip.or_zero() + MAX_UDP_DRAIN
+    }
+
     /// Payload rate of a paced stream.
     pub fn rate(&self) -> Option<BitRate> {
         let bits = u128::from(self.length) * u128::from(self.burst) * 8 * 1_000_000_000_000;

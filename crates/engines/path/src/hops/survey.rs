@@ -1,6 +1,7 @@
 //! The first rounds: how long the path is, who answers, what fits, how long answers and how far
 //! apart probes should be.
 
+use netaware_stats::patience::Patience;
 use netaware_units::Span;
 
 use super::method::{Asked, Hops, Stage};
@@ -106,9 +107,8 @@ impl Hops {
     /// Patience follows the longest round trip that was seen, late ones too: a hop behind a slow
     /// link is not a silent one.
     pub(super) fn follow(&mut self, rtt: Span) {
-        let longest = self.longest.map_or(rtt, |known| known.max(rtt));
-        self.longest = Some(longest);
-        self.patience = (longest * 2 + PATIENCE_MARGIN).min(MOST_PATIENCE);
+        self.longest = self.longest.max(Some(rtt));
+        self.patience = Patience::of_rounds(PATIENCE_TIMES, FIRST_PATIENCE).knowing(self.longest).span();
     }
 
     /// Reads what [`Hops::ladder`] brought: sets the largest packet.
@@ -178,9 +178,9 @@ impl Hops {
 pub(super) const FIRST_PATIENCE: Span = Span::from_millis(1000);
 /// Where the destination stayed silent for that long: it may be far, and the hops before it near.
 pub(super) const FAR_PATIENCE: Span = Span::from_millis(5000);
-/// More would leave no time for anything else.
-const MOST_PATIENCE: Span = Span::from_secs(15);
-const PATIENCE_MARGIN: Span = Span::from_millis(100);
+/// Longest round trips that an answer is waited for: a path has several hops that never answer, and
+/// each is asked in most rounds.
+const PATIENCE_TIMES: i64 = 2;
 const SURVEY_GAP: Span = Span::from_millis(5);
 pub(super) const LADDER_GAP: Span = Span::from_millis(30);
 pub(super) const LEAST_GAP: Span = Span::from_millis(2);

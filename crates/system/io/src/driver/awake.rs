@@ -10,7 +10,7 @@ use netaware_units::{Mono, Span};
 
 /// How to wait for what is not there yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Waiting {
+pub enum AnswerWait {
     /// In the system call: costs nothing, and each arrival costs a wake-up.
     #[default]
     Asleep,
@@ -29,9 +29,9 @@ pub(super) struct Awake {
 }
 
 impl Awake {
-    pub(super) fn new(waiting: Waiting) -> Self {
+    pub(super) fn new(waiting: AnswerWait) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self { on: waiting == Waiting::AwakeForSoonAnswers && cores > 1, usual: Span::ZERO, sent_at: None }
+        Self { on: waiting == AnswerWait::AwakeForSoonAnswers && cores > 1, usual: Span::ZERO, sent_at: None }
     }
 
     pub(super) fn note_sent(&mut self, at: Mono) {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn who_did_not_ask_for_it_sleeps() {
-        let mut awake = Awake::new(Waiting::Asleep);
+        let mut awake = Awake::new(AnswerWait::Asleep);
         awake.note_sent(Mono(0));
         assert_eq!(awake.until(), None);
     }

@@ -74,7 +74,7 @@ fn pair(host: &str, stamping: Stamping) -> (ProbeSocket, ProbeSocket) {
 }
 
 fn drive(diary: &mut Diary, socket: &ProbeSocket) -> Drive {
-    run(diary, socket, Waiting::AwakeForSoonAnswers, &StopFlag::new(), &mut |_| {}).unwrap()
+    run(diary, socket, AnswerWait::AwakeForSoonAnswers, &StopFlag::new(), &mut |_| {}).unwrap()
 }
 
 fn send(tag: Tag, due: Mono) -> Output<&'static str> {
@@ -211,10 +211,10 @@ fn an_engine_is_told_to_stop_once_and_cut_off_if_it_does_not() {
     let stop = StopFlag::new();
     stop.raise();
     let mut willing = Diary { enough: 1, ..Diary::default() };
-    assert!(!run(&mut willing, &a, Waiting::Asleep, &stop, &mut |_| {}).unwrap().cut_off);
+    assert!(!run(&mut willing, &a, AnswerWait::Asleep, &stop, &mut |_| {}).unwrap().cut_off);
     assert!(willing.stopped);
     let mut deaf = Diary { enough: 1, deaf_to_stop: true, ..Diary::default() };
-    assert!(run(&mut deaf, &a, Waiting::Asleep, &stop, &mut |_| {}).unwrap().cut_off);
+    assert!(run(&mut deaf, &a, AnswerWait::Asleep, &stop, &mut |_| {}).unwrap().cut_off);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn events_reach_the_caller_and_waits_end_on_time() {
     let plan = vec![Output::Event("begun")];
     let mut diary = Diary { plan, enough: 1, ends_at: Some(ends_at), ..Diary::default() };
     let mut events = Vec::new();
-    run(&mut diary, &a, Waiting::Asleep, &StopFlag::new(), &mut |event| events.push(event)).unwrap();
+    run(&mut diary, &a, AnswerWait::Asleep, &StopFlag::new(), &mut |event| events.push(event)).unwrap();
     assert_eq!(events, ["begun"]);
     assert!(clock::now() >= ends_at);
 }

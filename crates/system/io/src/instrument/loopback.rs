@@ -139,6 +139,7 @@ fn udp_plan(how: LoopbackHow, payload: u32, duration: Span) -> UdpPlan {
         receive,
         tick: duration,
         settle: Some(SETTLE),
+        round_trip: Span::ZERO,
         window: None,
         dscp: 0,
         burst: 1,

@@ -17,7 +17,7 @@ use netaware_wire::control::TcpPlan;
 use super::meter::{FirstByte, Lane, LastByte};
 use super::moments::Moments;
 use super::sink::{Got, Sink};
-use super::{Carriage, Encryption, Ended, Ending, GRACE, LOOK_UP, is_timeout, planned_end};
+use super::{Carriage, Encryption, Ended, Ending, GRACE, LOOK_UP, grace, is_timeout, planned_end};
 use crate::clock;
 use crate::stop::StopFlag;
 use crate::tcp_info::stream_end;
@@ -129,7 +129,7 @@ impl<'a> Receiver<'a> {
                 reading.last_at = now;
                 return Ok(Ending::Stopped);
             }
-            if now >= self.deadline && !self.is_draining(now) {
+            if now >= self.deadline && self.is_overdue(stream, now) {
                 return Err(io::Error::new(
                     ErrorKind::TimedOut,
                     "the sender did not end when it should have",
@@ -138,9 +138,13 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Whether what the sender has left in the path's queues still comes. Its end is behind it.
-    fn is_draining(&self, now: Mono) -> bool {
-        now < self.drained_by && self.last_byte.get().is_some_and(|last| now - last < GRACE)
+    /// Whether no more is waited for. What the sender has left in the path's queues may still come,
+    /// and its end is behind it.
+    fn is_overdue(&self, stream: &TcpStream, now: Mono) -> bool {
+        let grace = grace(stream);
+        let is_draining =
+            now < self.drained_by && self.last_byte.get().is_some_and(|last| now - last < grace);
+        now >= self.deadline - GRACE + grace && !is_draining
     }
 
     /// A sender that ends in an orderly way before its time has been stopped.

@@ -11,7 +11,7 @@ use netaware_wire::control::TcpPlan;
 use super::budget::{Budget, Schedule};
 use super::meter::Lane;
 use super::moments::{self, Moments, Sent};
-use super::{DEFAULT_LENGTH, Encryption, Ended, Ending, GRACE, LOOK_UP, is_timeout, planned_end};
+use super::{DEFAULT_LENGTH, Encryption, Ended, Ending, LOOK_UP, grace, is_timeout, planned_end};
 use crate::clock;
 use crate::stop::StopFlag;
 use crate::tcp_info::stream_end;
@@ -95,7 +95,7 @@ impl<'a> Sender<'a> {
             if self.stop.is_raised() {
                 return Ok(Ending::Stopped);
             }
-            if clock::now() >= self.end + GRACE {
+            if clock::now() >= self.end + grace(stream) {
                 return Err(io::Error::new(ErrorKind::TimedOut, "the peer does not take what is left"));
             }
         }
@@ -231,7 +231,7 @@ impl<'a> Sender<'a> {
         }
         progress.say_it_is_all(stream)?;
         stream.set_read_timeout(Some(LOOK_UP.to_std()))?;
-        let until = self.end + GRACE;
+        let until = self.end + grace(stream);
         progress.moments.acked = moments::await_acks(stream, progress.sent(), until, self.stop);
         let mut scratch = [0; 512];
         loop {

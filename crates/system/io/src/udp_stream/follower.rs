@@ -31,8 +31,8 @@ impl Follower {
         self.account.take(datagram, ArrivedAt { at: rx.at, by_kernel });
     }
 
-    /// How the stream ended, once it has: `plan.settle` after its end was heard of, or two seconds
-    /// after the plan's end.
+    /// How the stream ended, once it has: `plan.settle` after its end was heard of, or
+    /// [`UdpPlan::longest_drain`] after the plan's end.
     pub fn verdict(&self, now: Mono) -> Option<Outcome> {
         verdict(&self.account, &self.plan, self.start, now)
     }
@@ -125,6 +125,18 @@ mod tests {
         }
         let end = follower.close(at(20).at);
         assert_eq!((end.received, end.observed), (3, Some(14)));
+    }
+
+    #[test]
+    fn a_stream_from_far_away_is_heard_to_its_end() {
+        let far = UdpPlan { round_trip: Span::from_secs(5), ..plan() };
+        let mut follower = Follower::new(7, &far, Mono(0));
+        assert_eq!(follower.verdict(at(4999).at), None, "the first datagram is on its way");
+        for ms in [5000, 5990] {
+            follower.take(&datagram(Kind::Data, ms - 5000), at(ms));
+        }
+        assert_eq!(follower.verdict(at(6100).at), None);
+        assert_eq!(follower.verdict(at(8000).at), Some(Outcome::Complete));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::{LOOK_UP, RECEIVE_BUFFER};
 use crate::probe_socket::is_refusal;
 use crate::slices::{self, Slices};
 use crate::stop::StopFlag;
+use crate::timeout::is_timeout;
 use crate::{clock, thread};
 
 /// A socket that waits for a stream; see [`ready`](super::ready).
@@ -130,12 +131,12 @@ fn listen(
 
 /// Whether a stream that has been listened to since `start` is over, and how it ended.
 pub(super) fn verdict(account: &Account, plan: &UdpPlan, start: Mono, now: Mono) -> Option<Outcome> {
-    let planned_end = start + plan.duration.or_zero();
     let settle = plan.settle.unwrap_or(AFTER_END);
     if account.end().is_some_and(|end| now - end.heard_at >= settle) {
         return Some(Outcome::Complete);
     }
-    (now >= planned_end + GRACE).then(|| without_end(account, planned_end))
+    let latest = start + plan.duration.or_zero() + plan.longest_drain();
+    (now >= latest).then(|| without_end(account, start + plan.duration.or_zero() + plan.round_trip.or_zero()))
 }
 
 /// What a receiver that listens no longer has seen the end of; `None` where that is all. One that
@@ -158,11 +159,7 @@ fn without_end(account: &Account, planned_end: Mono) -> Outcome {
 /// Nothing came in time, the interface is down, or an ICMP error about something that we have sent
 /// earlier.
 fn is_passing(error: &io::Error) -> bool {
-    is_refusal(error)
-        || matches!(
-            error.kind(),
-            ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::TimedOut | ErrorKind::NetworkDown
-        )
+    is_refusal(error) || is_timeout(error) || error.kind() == ErrorKind::NetworkDown
 }
 
 /// An interface that is down says so at once, and again with the next call.
@@ -198,8 +195,6 @@ fn watch(tick: Span, board: &Board, on_tick: &mut dyn FnMut(ReceiverTick)) {
 const AFTER_END: Span = Span::from_millis(300);
 /// What has not come so long after the last arrival does not come any more.
 const QUIET: Span = Span::from_secs(1);
-/// Beyond the plan's end.
-const GRACE: Span = Span::from_secs(2);
 
 #[cfg(test)]
 mod tests {

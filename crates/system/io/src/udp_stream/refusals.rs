@@ -5,12 +5,13 @@
 //! with the next datagram. Only a stream whose datagrams are too long for this host to send at all
 //! is over with its first error.
 
-use std::io::{self, ErrorKind};
+use std::io;
 
 use netaware_record::SendRefusal;
 use netaware_units::{Mono, Span};
 
 use crate::probe_socket::{is_refusal, is_too_big};
+use crate::timeout::is_timeout;
 
 /// Counts the datagrams of one stream that were not sent.
 #[derive(Debug, Default)]
@@ -52,8 +53,7 @@ impl Refusals {
 
 /// Queues are full or the wait was too long: the next one may leave.
 fn is_busy(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::TimedOut)
-        || error.raw_os_error() == Some(NO_BUFFERS)
+    is_timeout(error) || error.raw_os_error() == Some(NO_BUFFERS)
 }
 
 /// Whether an error may be the answer to an earlier datagram: then this one has not been tried yet.
@@ -76,6 +76,7 @@ impl Answers {
 
     /// An error, and how many datagrams were not sent for it.
     pub(super) fn note(&mut self, error: &io::Error, at: Mono, not_sent: u64) {
+        // No answer of the system.
         if is_timeout(error) {
             return;
         }
@@ -98,11 +99,6 @@ impl Answers {
     pub(super) fn finish(self) -> Vec<SendRefusal> {
         self.told
     }
-}
-
-/// A blocked call that returned to look at the clock: no answer of the system.
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::TimedOut)
 }
 
 #[cfg(unix)]

@@ -20,6 +20,7 @@ pub(super) fn plan(length: u32, gap: Option<Span>) -> UdpPlan {
         receive: UdpReceive::Single,
         tick: Span::from_millis(50),
         settle: None,
+        round_trip: Span::ZERO,
         window: None,
         dscp: 0,
         burst: 1,

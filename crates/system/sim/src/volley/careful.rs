@@ -1,7 +1,7 @@
 //! Drives a careful method to its end, as the prober does: packets are waited for as long as a
 //! responder waits, and what comes later does not count.
 
-use netaware_path::{Careful, Estimate, Estimator, NoFigure, Patience, Step, VolleyReport};
+use netaware_path::{Careful, Estimate, Estimator, NoFigure, Step, VolleyPatience, VolleyReport};
 use netaware_units::{Mono, Span};
 
 use super::VolleyPath;
@@ -27,7 +27,7 @@ pub fn conclude(
     mut spoil: impl FnMut(Mono, &mut VolleyReport),
 ) -> Concluded {
     let began = path.now();
-    let mut patience = Patience::new(rtt);
+    let mut patience = VolleyPatience::new(rtt);
     let (mut sent, mut volleys) = (Vec::new(), 0);
     while let Step::Volley { volley, due } = careful.next(path.now()) {
         path.pass_to(due.max(path.now()));

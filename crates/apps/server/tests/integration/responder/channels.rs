@@ -31,6 +31,7 @@ fn stream(direction: Direction, length: u32, packets: u64) -> UdpPlan {
         receive: UdpReceive::Single,
         tick: Span::from_millis(100),
         settle: None,
+        round_trip: Span::ZERO,
         window: None,
         dscp: 0,
         histogram: None,

@@ -38,6 +38,7 @@ fn udp_plan(direction: Direction) -> TestPlan {
         receive: UdpReceive::Single,
         tick: Span::from_millis(50),
         settle: None,
+        round_trip: Span::ZERO,
         window: None,
         dscp: 0,
         burst: 1,
