@@ -79,7 +79,7 @@ impl Failure {
             Cause::Resolve(_) => "check the name, or give an address",
             Cause::ConnectionRefused => "start 'netaware serve' on that host, or name its port with --port",
             Cause::Silent(_) => {
-                "check that the host is up and that no firewall drops TCP and UDP on that port"
+                "check that the host is up and that no firewall, of this host or on the way, drops TCP and UDP on that port"
             }
             Cause::NotSent(_) => OWN_HOST,
             Cause::Stranger(_) => "name the port of 'netaware serve' with --port",
