@@ -166,12 +166,51 @@ impl Command {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+    use clap::error::ErrorKind;
 
     use super::*;
 
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// The options of a command and of those below it, with the words that lead there.
+    fn options(command: &clap::Command, words: &[String], found: &mut Vec<(Vec<String>, String, String)>) {
+        for arg in command.get_arguments() {
+            let kind = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
+            if let (Some(long), Some(kind)) = (arg.get_long(), kind) {
+                found.push((words.to_vec(), format!("--{long}"), kind));
+            }
+        }
+        for below in command.get_subcommands() {
+            options(below, &[words, &[below.get_name().to_owned()]].concat(), found);
+        }
+    }
+
+    #[test]
+    fn no_option_reads_a_rate_a_size_or_a_time_in_a_unit_of_something_else() {
+        let mut found = Vec::new();
+        options(&Cli::command(), &["netaware".to_owned()], &mut found);
+        let nonsense = ["-3", "NaN", "inf", "1e400", "", "99999999999999999999999"];
+        let mut tried = 0;
+        for (words, option, kind) in found {
+            let foreign: &[&str] = match kind.split(['[', ',']).next() {
+                Some("RATE") => &["10MBps", "10MB", "5s"],
+                Some("SIZE") => &["10MBps", "8Mb", "10Mbit/s", "5s"],
+                Some("TIME") => &["10MBps", "8Mb", "5M", "10MB"],
+                _ => continue,
+            };
+            for value in foreign.iter().chain(&nonsense) {
+                let line = words.iter().cloned().chain([format!("{option}={value}")]);
+                let refused = Cli::command().try_get_matches_from(line).err().map(|error| error.kind());
+                let is_refused =
+                    matches!(refused, Some(ErrorKind::ValueValidation | ErrorKind::InvalidValue));
+                assert!(is_refused, "{words:?} {option}={value}: {refused:?}");
+            }
+            tried += 1;
+        }
+        assert!(tried > 60, "{tried} options take a rate, a size or a time");
     }
 
     #[test]

@@ -172,7 +172,9 @@ fn ask(
         }
     }
     Err(match refused {
-        Some(e) => Cause::System(format!("UDP: {e}")),
+        Some(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => Cause::System(format!("UDP: {e}")),
+        // This host's own firewall, or no route.
+        Some(e) => Cause::NotSent(format!("UDP: {e}")),
         None => Cause::UdpBlocked,
     })
 }

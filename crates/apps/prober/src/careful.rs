@@ -28,7 +28,8 @@ pub(crate) fn rate(
     let length = length.min(LONGEST);
     let ramp = climb(lane, target, direction, Ramp::new(ceiling, length), stop);
     let rate = ramp.rate();
-    if rate < ceiling && lane.is_alive() {
+    // Without a flow the stream will not come about either, and says why.
+    if rate < ceiling && lane.is_alive() && ramp.trains > 0 {
         let way = direction.name();
         let why = match ramp.carried {
             Some(carried) => format!("the path was seen to carry {carried} {way}"),

@@ -19,6 +19,7 @@ use crate::host::{self, During, Known};
 use crate::progress::Progress;
 use crate::report;
 use crate::request::Target;
+use crate::stage::OWN_HOST;
 
 /// What to find out.
 #[derive(Debug, Clone)]
@@ -144,8 +145,15 @@ fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
     let refused = turn.socket.counts().refused.or(tcp.as_ref().and_then(|tcp| tcp.refused));
     if answered == 0 {
         let asked = found.echo.asked + found.udp.asked + found.timestamps.asked;
-        let left = asked + tcp.as_ref().map_or(0, |tcp| tcp.tries.asked);
-        match refused.filter(|_| left == 0) {
+        // The system does not say what became of a SYN that its own firewall dropped.
+        let silent_tcp = tcp.as_ref().is_some_and(|tcp| tcp.tries.asked > 0);
+        match refused.filter(|_| asked == 0) {
+            Some(errno) if silent_tcp => {
+                let why = report::refusal(errno);
+                let reason =
+                    format!("only TCP could be sent to {host}, and it was not answered within {took}: {why}");
+                turn.is_silent(reason, OWN_HOST);
+            }
             Some(errno) => turn.sends_nothing(errno),
             None => turn.is_silent(silence(&found, &method, tcp.as_ref(), took, host), NOBODY),
         }
@@ -165,8 +173,29 @@ fn silence(found: &ReachFinding, method: &Reach, tcp: Option<&TcpPort>, took: Sp
         let rtt = method.longest().unwrap_or_default();
         return format!("{host} answers, but only after {rtt}: give it more time with -t than {took}");
     }
-    let without = if tcp.is_some() { "neither echo nor TCP nor UDP" } else { "neither echo nor UDP" };
-    format!("{host} answered {without} within {took}")
+    let asked = [
+        ("echo", found.echo.asked + found.timestamps.asked > 0),
+        ("TCP", tcp.is_some_and(|tcp| tcp.tries.asked > 0)),
+        ("UDP", found.udp.asked > 0),
+    ];
+    format!("{host} answered {} within {took}", neither(&asked))
+}
+
+/// What was asked for in vain; what there was no time to ask is not said to be unanswered.
+fn neither(asked: &[(&str, bool)]) -> String {
+    let (asked, spared): (Vec<_>, Vec<_>) = asked.iter().copied().partition(|(_, is_asked)| *is_asked);
+    let names = |of: &[(&str, bool)], word: &str| {
+        of.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(&format!(" {word} "))
+    };
+    let unanswered = match &asked[..] {
+        [] => "nothing".to_owned(),
+        [(name, _)] => format!("no {name}"),
+        several => format!("neither {}", names(several, "nor")),
+    };
+    if spared.is_empty() || asked.is_empty() {
+        return unanswered;
+    }
+    format!("{unanswered} (the time was too short to ask by {})", names(&spared, "and"))
 }
 
 fn plan(request: &ReachRequest, turn: &Turn<'_, '_>, known: &Known, largest: u32) -> ReachPlan {
@@ -185,3 +214,17 @@ fn plan(request: &ReachRequest, turn: &Turn<'_, '_>, known: &Known, largest: u32
 }
 
 const NOBODY: &str = "see with 'netaware hops' how far packets get, or name an open port with --tcp-port";
+
+#[cfg(test)]
+mod tests {
+    use super::neither;
+
+    #[test]
+    fn what_was_not_asked_is_not_said_to_be_unanswered() {
+        let said = |echo, tcp, udp| neither(&[("echo", echo), ("TCP", tcp), ("UDP", udp)]);
+        assert_eq!(said(true, true, true), "neither echo nor TCP nor UDP");
+        assert_eq!(said(false, false, true), "no UDP (the time was too short to ask by echo and TCP)");
+        assert_eq!(said(false, true, true), "neither TCP nor UDP (the time was too short to ask by echo)");
+        assert_eq!(said(false, false, false), "nothing");
+    }
+}

@@ -85,7 +85,7 @@ impl Failure {
                  is longer needs a longer --connect-timeout"
             }
             Cause::Silent(_) => {
-                "check that the host is up and that no firewall drops TCP and UDP on that port"
+                "check that the host is up and that no firewall, of this host or on the way, drops TCP and UDP on that port"
             }
             Cause::NotSent(_) => OWN_HOST,
             Cause::Stranger(_) => "name the port of 'netaware serve' with --port",

@@ -22,7 +22,7 @@ use crate::{Far, Near, Settings};
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
     /// An address cannot be had.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {}: {source}", netaware_io::zone::shown(*address))]
     Listen {
         /// The address.
         address: SocketAddr,

@@ -29,7 +29,7 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// No attempt led to a connection; the last one's reason.
-    #[error("cannot connect to {address}: {source}")]
+    #[error("cannot connect to {}: {source}", zone::shown(*address))]
     Failed {
         /// The last one tried.
         address: SocketAddr,
@@ -37,7 +37,7 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// The other end does not take the stream.
-    #[error("{address} refuses the stream: {why}")]
+    #[error("{} refuses the stream: {why}", zone::shown(*address))]
     Refused {
         /// The address.
         address: SocketAddr,

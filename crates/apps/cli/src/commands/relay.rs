@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
+use netaware_io::zone;
 use netaware_record::{IpVersion, Use};
 use netaware_relay::{
     Bound, Far, Forward, Handle, Key, Near, Network, Options, Rules, Settings, WINDOW, is_local,
@@ -193,7 +194,7 @@ impl Relay {
         let mut out = std::io::stdout().lock();
         for address in bound.addresses() {
             let of = self.to.as_ref().map(|to| format!("programs, to {} port {}", to.hosts, to.port));
-            writeln!(out, "listening on {address} for {}", of.as_deref().unwrap_or("relays"))?;
+            writeln!(out, "listening on {} for {}", zone::shown(address), of.as_deref().unwrap_or("relays"))?;
         }
         out.flush().context("stdout")
     }

@@ -2,6 +2,7 @@
 //! from the command line to the sockets of every command and back into the result. And probes that
 //! this host itself did not let out, which nobody lost. Needs root.
 
+use netaware_io::clock;
 use netaware_netns::{Pair, Side, Transport, permitted, wait_until_bound};
 use netaware_record::{IpVersion, ReachProtocol, Record, VersionResult};
 use netaware_testkit::pair::{over, prober, responder};
@@ -86,6 +87,56 @@ fn a_zone_is_not_lost_on_its_way_to_any_socket() {
 }
 
 #[test]
+fn a_zone_is_not_lost_by_what_fills_the_path_nor_by_what_carries_other_peoples_data() {
+    if !permitted() {
+        return;
+    }
+    let pair = pair("zones-filled");
+    let far = zoned(pair.left(), FAR);
+    let responder = responder(&pair, &[]);
+    let runs: [Run<'_>; 6] = [
+        (&["udp", &far, "-t", "300ms", "-R", "-b", "1M"], &|it| it.udp[0].received > 0),
+        // Without a rate: over an echo flow first.
+        (&["udp", &far, "-t", "300ms"], &|it| it.udp[0].received > 0),
+        (&["matrix", &far, "--runs", "1", "--bytes", "1kB", "--blocks", "500"], &|it| it.matrix.len() == 3),
+        (&["capacity", &far, "-t", "1s"], &|it| !it.path_rates.is_empty()),
+        (&["available", &far, "-t", "1s"], &|it| !it.path_rates.is_empty()),
+        (&["test", &far, "-t", "2s"], &|it| it.latency.is_some() && it.tcp.len() >= 2 && it.udp.len() >= 2),
+    ];
+    // The responder has one place for them, so they wait for each other.
+    let programs: Vec<_> = runs.iter().map(|(arguments, _)| start(&pair, arguments)).collect();
+    for ((arguments, holds), program) in runs.iter().zip(programs) {
+        let (record, found) = v6(&program.finish_within(LIMIT).exits_with(0));
+        assert!(holds(&found), "{arguments:?}: {record:#?}");
+        assert_eq!(found.address.as_ref(), Some(&far), "{arguments:?}");
+    }
+    // What listens on such an address names it as it was typed.
+    let bound = zoned(pair.right(), FAR);
+    let rows: [&[&str]; 2] = [
+        &["receive", "-B", &bound],
+        &["relay", "--accept", &format!("[{bound}]:4444"), "--forward", "127.0.0.1:9"],
+    ];
+    for arguments in rows {
+        let mut command = pair.right().command(netaware_path());
+        let folder = tempfile::tempdir().unwrap();
+        command.args(arguments).current_dir(folder.path());
+        let program = Program::start(command);
+        until(|| program.printed().contains("listening on "), || program.complained());
+        let first = program.printed().lines().next().unwrap_or_default().to_owned();
+        assert!(first.contains(&format!("listening on [{bound}]:")), "{first}");
+    }
+    drop(responder);
+}
+
+fn until(is_so: impl Fn() -> bool, why: impl Fn() -> String) {
+    let due = clock::now() + Span::from_secs(10);
+    while !is_so() {
+        assert!(clock::now() < due, "{}", why());
+        clock::sleep(Span::from_millis(5));
+    }
+}
+
+#[test]
 fn what_this_hosts_own_firewall_drops_is_not_sent_and_not_lost() {
     if !permitted() {
         return;
@@ -110,4 +161,53 @@ fn what_this_hosts_own_firewall_drops_is_not_sent_and_not_lost() {
         assert!(why.reason.contains("Operation not permitted"), "{arguments:?}: {why:?}");
         assert!(why.advice.contains("firewall of this host"), "{arguments:?}: {why:?}");
     }
+}
+
+#[test]
+fn what_this_hosts_own_firewall_drops_of_one_protocol_or_in_part_is_not_lost() {
+    if !permitted() {
+        return;
+    }
+    let filtered = |name: &str, rule: &str| {
+        let pair = pair(name);
+        let table = "add table inet own; add chain inet own out { type filter hook output priority 0; };";
+        let rules = format!("{table} add rule inet own out {rule}");
+        assert!(pair.left().command("nft").arg(&rules).status().unwrap().success(), "{rules}");
+        pair
+    };
+    let blocked = filtered("own-udp", "meta l4proto { udp, icmp, ipv6-icmp } drop");
+    let in_part = filtered("own-part", "udp dport 14233 udp length > 500 numgen inc mod 4 < 2 drop");
+    let _responders = [responder(&blocked, &[]), responder(&in_part, &[])];
+    let (v4, v6) = (blocked.right().v4().to_string(), in_part.right().v6().to_string());
+    let reach = start(&blocked, &["reach", &v4, "--tcp-port", "14233", "-t", "1s"]);
+    let silent = start(&blocked, &["reach", &v4, "--tcp-port", "14233", "-t", "1s", "--no-tcp"]);
+    let latency = start(&blocked, &["latency", &v4, "-c", "5"]);
+    let stream = ["udp", &v6, "-t", "1s", "-b", "2M", "-l", "1000", "--expect", "udp.loss<0.1%"];
+    let udp = start(&in_part, &stream);
+
+    let found = over(&reach.finish_within(LIMIT).exits_with(0).record(), IpVersion::V4).clone();
+    for probe in &found.reach_probes {
+        let counts = (probe.asked, probe.answered, probe.not_sent);
+        if probe.protocol == ReachProtocol::Tcp {
+            assert!(probe.answered > 0 && probe.not_sent == 0, "{probe:#?}");
+        } else {
+            assert!(probe.asked == 0 && probe.not_sent > 0, "{counts:?}: {probe:#?}");
+        }
+    }
+    for (program, what) in [(silent, "reach"), (latency, "latency")] {
+        let finished = program.finish_within(LIMIT).exits_with(2);
+        let said = &finished.stderr;
+        assert!(
+            said.contains("nothing could be sent to ") && said.contains("not permitted"),
+            "{what}: {said}"
+        );
+        assert!(said.contains("no firewall of this host"), "{what}: {said}");
+    }
+    let finished = udp.finish_within(LIMIT);
+    let record = finished.record();
+    let udp = &over(&record, IpVersion::V6).udp[0];
+    assert!(udp.not_sent > 0 && udp.received > 0, "{udp:#?}");
+    assert_eq!((udp.loss.lost, udp.sent), (0, udp.received), "{udp:#?}");
+    // Where not everything was sent, no loss has been measured that could be small enough.
+    assert_ne!(finished.code, Some(0), "{finished:#?}");
 }

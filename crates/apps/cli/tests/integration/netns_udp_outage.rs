@@ -64,6 +64,44 @@ fn holds(what: &str, udp: &UdpResult, record: &Record, cause: &str) {
 }
 
 #[test]
+fn a_path_that_prohibits_for_a_moment_does_not_end_a_stream_and_keeps_no_promise_of_its_loss() {
+    if !permitted() {
+        return;
+    }
+    let rows = [("-4", None), ("-6", None), ("-4", Some("-R")), ("-6", Some("--bidir"))];
+    side_by_side(rows, |(version, direction)| {
+        let pair = Pair::new("prohibited").unwrap();
+        let _responder = responder(&pair);
+        let expect = ["--expect", "udp.loss<0.1%"];
+        let arguments =
+            [&[version, "-t", "1500ms"], STREAM, direction.as_slice(), expect.as_slice()].concat();
+        let prober = prober(&pair, version, &arguments);
+        until_it_measures(&prober);
+        let receiving = if direction == Some("-R") { pair.left() } else { pair.right() };
+        nft(
+            receiving,
+            "add table inet outage; add chain inet outage in { type filter hook input priority 0; }; \
+             add rule inet outage in meta l4proto udp reject with icmpx admin-prohibited",
+        );
+        clock::sleep(OUTAGE);
+        nft(receiving, "delete table inet outage");
+        let finished = prober.finish_within(Span::from_secs(20)).exits_with(1);
+        let record = last_record(&finished);
+        let what = format!("{version} {direction:?}");
+        assert_eq!(record.outcome, Outcome::Complete, "{what}: {:?}", record.warnings);
+        for udp in &record.versions[0].udp {
+            assert_eq!(udp.outcome, Outcome::Complete, "{what}");
+            assert_eq!(udp.sent, udp.received + udp.loss.lost + udp.loss.unknown, "{what}: {udp:#?}");
+            assert!(PLANNED.abs_diff(udp.sent + udp.not_sent) <= 1, "{what}: {} {}", udp.sent, udp.not_sent);
+            assert!(udp.received > PLANNED / 2, "{what}: the stream did not go on: {udp:#?}");
+        }
+        let broken = record.versions[0].udp.iter().max_by_key(|udp| udp.loss.lost + udp.not_sent).unwrap();
+        assert!(broken.loss.lost + broken.not_sent > PLANNED / 20, "{what}: {broken:#?}");
+        assert!(!broken.limit.evidence.contains("0 of"), "{what}: {}", broken.limit.evidence);
+    });
+}
+
+#[test]
 fn what_a_dead_responder_or_a_stopped_prober_left_unobserved_is_nobodys_loss() {
     if !permitted() {
         return;

@@ -1,4 +1,4 @@
-//! What every measuring command does on the paths of the world (docs/world.md): eight of them here,
+//! What every measuring command does on the paths of the world (docs/world.md): nine of them here,
 //! all of them in nightly ([`world_table`]). Needs root.
 
 mod world_table;
@@ -60,5 +60,12 @@ fn a_black_hole_of_ipv6_is_named_and_ends_nothing() {
 fn two_seconds_without_a_link_are_loss_and_no_end() {
     if permitted() {
         holds("blip-2s", Ask::Udp);
+    }
+}
+
+#[test]
+fn udp_of_which_nobody_typed_the_rate_does_not_flood_a_modem() {
+    if permitted() {
+        holds("modem-64k", Ask::Udp);
     }
 }

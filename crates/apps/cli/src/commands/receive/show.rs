@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use netaware_io::zone::{self, ZonedIp};
 use netaware_transfer::{Event, ReceiveReport};
 use netaware_units::{BitRate, ByteCount};
 use netaware_wire::transfer::{Digest, TRANSFER_PORT};
@@ -34,7 +35,7 @@ struct Running {
 
 impl Running {
     fn line(&self) -> String {
-        format!("from {}: {} of {}", self.from.ip(), ByteCount(self.done), ByteCount(self.bytes))
+        format!("from {}: {} of {}", ZonedIp::of(self.from), ByteCount(self.done), ByteCount(self.bytes))
     }
 }
 
@@ -54,11 +55,15 @@ impl Show {
     pub(super) fn listening(&self, addresses: &[SocketAddr], fingerprint: Option<Digest>) -> io::Result<()> {
         let mut out = io::stdout().lock();
         if self.format == TextOrJson::Json {
-            writeln!(out, "{}", json!({ "listening": addresses, "fingerprint": fingerprint }))?;
+            writeln!(
+                out,
+                "{}",
+                json!({ "listening": addresses.iter().copied().map(zone::shown).collect::<Vec<_>>(), "fingerprint": fingerprint })
+            )?;
             return out.flush();
         }
         for address in addresses {
-            writeln!(out, "listening on {address}, TCP")?;
+            writeln!(out, "listening on {}, TCP", zone::shown(*address))?;
         }
         let port = addresses.first().map_or(TRANSFER_PORT, SocketAddr::port);
         let host = if port == TRANSFER_PORT { "HOST".to_owned() } else { format!("HOST:{port}") };
@@ -134,7 +139,7 @@ fn bar() -> ProgressBar {
 }
 
 fn rendered(report: &ReceiveReport) -> String {
-    let from = report.from.ip();
+    let from = ZonedIp::of(report.from);
     let nothing = report.bytes == 0 && report.written + report.present + report.failed == 0;
     if let Some(why) = report.ended.as_ref().filter(|_| nothing) {
         return format!("from {from}: nothing came: {}\n", plain(&why.to_string()));
@@ -164,7 +169,7 @@ fn value(report: &ReceiveReport) -> Value {
     let failures: Vec<Value> =
         report.failures.iter().map(|failure| json!({ "path": failure.path, "why": failure.why })).collect();
     json!({
-        "from": report.from,
+        "from": zone::shown(report.from),
         "complete": report.is_complete(),
         "written": report.written,
         "present": report.present,
