@@ -28,6 +28,7 @@ mod exit;
 mod expect;
 mod flags;
 mod live;
+mod log_queue;
 mod measure;
 mod own_responder;
 mod plot;
@@ -47,14 +48,16 @@ use crate::exit::Exit;
 
 fn main() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
-    match run(&typed) {
-        Ok(exit) => exit.into(),
-        Err(error) if exit::is_closed_pipe(&error) => Exit::Done.into(),
+    let exit = match run(&typed) {
+        Ok(exit) => exit,
+        Err(error) if exit::is_closed_pipe(&error) => Exit::Done,
         Err(error) => {
             eprintln!("error: {}", exit::sentence(&error));
-            Exit::NotMeasured.into()
+            Exit::NotMeasured
         }
-    }
+    };
+    log_queue::finish();
+    exit.into()
 }
 
 fn run(typed: &[OsString]) -> anyhow::Result<Exit> {

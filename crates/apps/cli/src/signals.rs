@@ -4,6 +4,7 @@
 //! SIGQUIT is left alone: it ends the program at once, without a result.
 
 use std::fmt;
+use std::sync::mpsc::{Sender, channel};
 
 use anyhow::Context;
 use netaware_io::signals::is_ignored;
@@ -20,27 +21,68 @@ const ABANDONED: i32 = 2;
 /// # Errors
 /// The system refuses a handler.
 pub(crate) fn listen(stop: &StopFlag, told: impl Fn(Event) + Send + 'static) -> anyhow::Result<()> {
+    let stop = stop.clone();
+    listen_and(move |_| stop.raise(), told)
+}
+
+/// Like [`listen`], and calls `end` at the first signal that ends instead of raising a flag.
+///
+/// # Errors
+/// The system refuses a handler or a thread.
+pub(crate) fn listen_and(
+    end: impl Fn(By) + Send + 'static,
+    told: impl Fn(Event) + Send + 'static,
+) -> anyhow::Result<()> {
     let heard = ending().into_iter().chain([SIGUSR1]);
     let mut signals = Signals::new(heard).context("cannot listen for signals")?;
-    let stop = stop.clone();
+    let told = in_its_own_thread(told)?;
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
-            let mut is_ending = false;
-            for signal in signals.forever() {
-                match signal {
-                    SIGUSR1 => told(Event::Asked),
-                    _ if !is_ending => {
-                        is_ending = true;
-                        stop.raise();
-                        told(Event::Stopping(By(signal)));
-                    }
-                    _ => std::process::exit(ABANDONED),
-                }
+            if hear(signals.forever(), end, &told) == Heard::Twice {
+                std::process::exit(ABANDONED);
             }
         })
         .context("cannot start a thread for signals")?;
     Ok(())
+}
+
+/// What `told` has to say may be stuck in a pipe that nobody reads, or fail. The thread that hears
+/// signals must survive both: without it the program could only be killed.
+fn in_its_own_thread(told: impl Fn(Event) + Send + 'static) -> anyhow::Result<Sender<Event>> {
+    let (sender, events) = channel();
+    std::thread::Builder::new()
+        .name("told".into())
+        .spawn(move || events.iter().for_each(told))
+        .context("cannot start a thread for signals")?;
+    Ok(sender)
+}
+
+/// How hearing ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Heard {
+    /// A signal that ends came a second time.
+    Twice,
+    /// There are no more signals.
+    NoMore,
+}
+
+fn hear(signals: impl Iterator<Item = i32>, end: impl Fn(By), told: &Sender<Event>) -> Heard {
+    let mut is_ending = false;
+    for signal in signals {
+        let event = match signal {
+            SIGUSR1 => Event::Asked,
+            _ if is_ending => return Heard::Twice,
+            _ => {
+                is_ending = true;
+                end(By(signal));
+                Event::Stopping(By(signal))
+            }
+        };
+        // A thread that has failed to say it changes nothing of what is to be done.
+        let _ = told.send(event);
+    }
+    Heard::NoMore
 }
 
 /// The signals that end what runs. SIGHUP is not among them if the program was started with it
@@ -71,5 +113,29 @@ impl fmt::Display for By {
             SIGTERM => f.write_str("SIGTERM"),
             other => write!(f, "signal {other}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn signals_are_heard_whatever_becomes_of_who_speaks_about_them() {
+        let (never_spoken, spoken) = channel::<()>();
+        // One that is stuck in a pipe that nobody reads, one that panics, one that has gone.
+        let stuck = in_its_own_thread(move |_| drop(spoken.recv())).unwrap();
+        let failing = in_its_own_thread(|_| panic!("this is the test's own panic")).unwrap();
+        let (gone, _) = channel();
+        for told in [stuck, failing, gone] {
+            let ended = Cell::new(None);
+            let heard = hear([SIGUSR1, SIGTERM].into_iter(), |by| ended.set(Some(by)), &told);
+            assert_eq!((heard, ended.get()), (Heard::NoMore, Some(By(SIGTERM))));
+            let heard = hear([SIGUSR1, SIGHUP, SIGUSR1, SIGINT].into_iter(), |_| (), &told);
+            assert_eq!(heard, Heard::Twice);
+        }
+        drop(never_spoken);
     }
 }

@@ -171,7 +171,10 @@ impl TruthWriter {
     fn complain(&mut self, result: io::Result<()>) {
         if let (Err(error), false) = (result, self.failed) {
             self.failed = true;
-            eprintln!("warning: the truth is not complete: could not write {}: {error}", self.path.display());
+            let path = self.path.display();
+            // Unlike `eprintln!` this is no panic when whoever reads stderr has gone.
+            let _ =
+                writeln!(io::stderr(), "warning: the truth is not complete: could not write {path}: {error}");
         }
     }
 }

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use netaware_collector::{Answer, Client, Collector, Config, Judge, Start, folder_of, plan};
-use netaware_io::stop::StopFlag;
 
 use crate::exit::Exit;
 use crate::flags::logging::Logging;
@@ -203,16 +202,14 @@ impl Apply {
 
 impl Run {
     fn run(&self) -> anyhow::Result<Exit> {
-        self.logging.start();
+        self.logging.start()?;
         let collector = Collector::start_as(load(&self.file.config)?, self.start()?)?;
         let stopper = collector.stopper();
-        let stop = StopFlag::new();
-        signals::listen(&stop, move |event| {
-            if let signals::Event::Stopping(by) = event {
-                tracing::info!("{by}: ending; what waits to be joined is settled");
-                stopper.stop();
-            }
-        })?;
+        let end = move |by| {
+            tracing::info!("{by}: ending; what waits to be joined is settled");
+            stopper.stop();
+        };
+        signals::listen_and(end, |_| ())?;
         if !self.logging.quiet {
             for address in collector.addresses() {
                 // An address that stands for all of this host's is none to go to.

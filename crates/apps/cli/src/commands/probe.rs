@@ -187,13 +187,14 @@ impl Probe {
     /// # Errors
     /// There is nothing to watch, or no way to do it.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        self.logging.start();
+        self.logging.start()?;
         let stop = StopFlag::new();
-        signals::listen(&stop, |event| {
-            if let signals::Event::Stopping(by) = event {
-                tracing::info!("{by}: ending; what was seen so far is reported");
-            }
-        })?;
+        let flag = stop.clone();
+        let end = move |by| {
+            tracing::info!("{by}: ending; what was seen so far is reported");
+            flag.raise();
+        };
+        signals::listen_and(end, |_| ())?;
         match (&self.read, self.collector.is_empty()) {
             (Some(file), _) => {
                 // Whoever made the file may be nobody's friend: it is read without a privilege.

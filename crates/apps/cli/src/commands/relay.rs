@@ -126,7 +126,7 @@ impl Relay {
             Some(to) => Bound::near(self.near(to)?, settings)?,
             None => Bound::far(self.far(settings.key.is_some())?, settings)?,
         };
-        self.logging.start();
+        self.logging.start()?;
         listen_for_signals(bound.handle())?;
         if !self.logging.quiet {
             self.announce(&bound)?;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use netaware_io::stop::StopFlag;
 use netaware_io::zone::{self, ZonedIp};
 use netaware_record::Record;
 use netaware_server::{Config, Fingerprint, Identity, KeepError, Key, Listed, Network, Results, Server};
@@ -135,16 +134,14 @@ impl Serve {
     /// # Errors
     /// The key cannot be read, or the port not be listened on.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        self.logging.start();
+        self.logging.start()?;
         let server = Server::bind(self.config()?)?;
         let stopper = server.stopper();
-        let stop = StopFlag::new();
-        signals::listen(&stop, move |event| {
-            if let signals::Event::Stopping(by) = event {
-                tracing::info!("{by}: ending; running measurements end with what they have");
-                stopper.stop();
-            }
-        })?;
+        let end = move |by| {
+            tracing::info!("{by}: ending; running measurements end with what they have");
+            stopper.stop();
+        };
+        signals::listen_and(end, |_| ())?;
         if !self.logging.quiet {
             announce(&server, self.qr)?;
         }

@@ -2,8 +2,11 @@
 
 use std::io::IsTerminal;
 
+use anyhow::Context;
 use clap::{ArgAction, Args, ValueEnum};
 use tracing::level_filters::LevelFilter;
+
+use crate::log_queue;
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -41,17 +44,22 @@ impl Logging {
     }
 
     /// From now on, for the whole process.
-    pub(crate) fn start(&self) {
+    ///
+    /// # Errors
+    /// The system starts no thread for it.
+    pub(crate) fn start(&self) -> anyhow::Result<()> {
         let colour =
             std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        let queue = log_queue::start().context("cannot start a thread for the log")?;
         let builder = tracing_subscriber::fmt()
             .with_max_level(self.level())
-            .with_writer(std::io::stderr)
+            .with_writer(queue)
             .with_target(false)
             .with_ansi(colour);
         match self.log {
             Log::Text => builder.init(),
             Log::Json => builder.json().flatten_event(true).init(),
         }
+        Ok(())
     }
 }

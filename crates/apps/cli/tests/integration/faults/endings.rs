@@ -1,5 +1,7 @@
 //! How a measurement that was not left alone ends: interrupted, or held against an expectation.
 
+mod log_reader;
+
 use netaware_record::{Outcome, Record};
 use netaware_testkit::program::{Program, Responder, netaware, netaware_path, run, signal};
 use netaware_units::Span;
