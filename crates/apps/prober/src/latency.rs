@@ -89,7 +89,8 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
             let times = i64::from((blocks - block).div_ceil(joined));
             let sending = promise(request, &lanes, &probes, &needs, blocks);
             let rest = sending * i64::from(blocks - block) / i64::from(blocks) + waited * times;
-            watch.announce_waiting(rest, waited);
+            let why = format!("answers are missing, and each time {waited} is waited for them");
+            watch.announce_because(rest, &why);
         }
     }
     drop(probes);

@@ -49,7 +49,7 @@ pub use latency::{latency, memory_copy};
 pub use matrix::{MatrixRequest, Pair, Pairs, matrix};
 pub use netaware_path::hops::CapacityWay;
 pub use netaware_probe::size_fit;
-pub use owd::{OwdRequest, owd};
+pub use owd::{OwdRequest, Slowing, owd};
 pub use progress::Progress;
 pub use reach::{ReachRequest, reach};
 pub use request::{

@@ -44,8 +44,8 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
         watch.tell(Progress::Note(note));
     }
     let slowest = lanes.iter().map(Lane::round_trip).max().unwrap_or_default();
-    let drain = TcpPlan::longest_drain_after(request.patience);
-    let slack = lease::exchanges_at_most(slowest, 1, drain);
+    let longest_drain = TcpPlan::longest_drain_after(request.patience);
+    let slack = lease::exchanges_at_most(slowest, 1, longest_drain);
     lane::reserve_all(&mut lanes, expected + slack, stop, &mut watch);
 
     let carried: Vec<Option<SendRate>> =
@@ -59,7 +59,7 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
             let order = lane::turns(lanes.len(), round.wrapping_add(at as u16));
             for index in order {
                 if lanes[index].is_alive() && !stop.is_raised() {
-                    let needed = longest + lease::exchanges_at_most(lanes[index].round_trip(), 1, drain);
+                    let needed = longest + lease::exchanges_at_most(lanes[index].round_trip(), 1, longest_drain);
                     lane::keep_reserved(&mut lanes, needed, left, stop, &mut watch);
                     left = (expected - watch.done()).max(needed);
                 }

@@ -42,6 +42,19 @@ pub struct OwdRequest {
     pub waiting: Waiting,
     /// Packets prove it and must.
     pub key: Option<Key>,
+    /// Whether a path that carries less gets fewer packets.
+    pub slowing: Slowing,
+}
+
+/// What becomes of an interval at which packets would fill the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slowing {
+    /// It stays: somebody typed it.
+    Never,
+    /// It becomes longer, and so does the measurement: somebody typed how many packets are sent.
+    KeepsCount,
+    /// It becomes longer, and fewer packets are sent in the same time.
+    KeepsTime,
 }
 
 impl OwdRequest {
@@ -49,7 +62,7 @@ impl OwdRequest {
     pub fn new(target: Target) -> Self {
         let usual = StampOptions::new();
         let (interval, length, patience) = (usual.interval, usual.length, usual.patience);
-        Self { target, count: 1000, interval, length, patience, waiting: usual.waiting, key: None }
+        Self { target, count: 1000, interval, length, patience, waiting: usual.waiting, key: None, slowing: Slowing::KeepsTime }
     }
 
     fn options(&self) -> BTreeMap<String, String> {
@@ -113,10 +126,16 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
             Err(failure) => Err(failure.clone()),
         })
         .collect();
-    watch.phase("one-way delay", None);
     let reflectors: Vec<_> = addresses.iter().map(|it| it.as_ref().ok().copied()).collect();
-    let flows = all(request, &reflectors, stop, &mut watch);
     let (mut versions, mut locals, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+    watch.phase("one-way delay: what the path carries", None);
+    let slower = slowed(request, &reflectors, stop, &mut warnings);
+    let request = &slower;
+    watch.phase("one-way delay", None);
+    if slower.slowing == Slowing::KeepsCount {
+        watch.announce_because(request.lasts(), "packets go at longer intervals where the path carries less");
+    }
+    let flows = all(request, &reflectors, stop, &mut watch);
     for ((version, address), flow) in target.versions.iter().zip(addresses).zip(flows) {
         let mut result = VersionResult::new(*version);
         match (address, flow) {
@@ -139,6 +158,64 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
     }
     report::finish_alone(opened, versions, warnings, &locals, stop)
 }
+
+/// The same request with a longer interval, if nobody typed the one that it has and the packets of
+/// both versions together would fill the path: their delays would be those of the queue that they
+/// make. What the path carries is seen by a few packets right behind each other.
+fn slowed(
+    request: &OwdRequest,
+    reflectors: &[Option<SocketAddr>],
+    stop: &StopFlag,
+    warnings: &mut Vec<String>,
+) -> OwdRequest {
+    if request.slowing == Slowing::Never {
+        return request.clone();
+    }
+    let local = netaware_host::clock::read();
+    let options = StampOptions {
+        interval: Span(1_000),
+        count: Some(FEW),
+        patience: FEW_PATIENCE,
+        waiting: Waiting::Exactly,
+        ..request.flow(&local)
+    };
+    let together: Span = thread::scope(|scope| {
+        let each = |to: &SocketAddr| {
+            let (to, options) = (*to, &options);
+            scope.spawn(move || {
+                let mut log = StampLog::default();
+                let run = stamp::run(to, options, stop, &mut |event| log.observe(&event));
+                run.ok().and_then(|_| apart(&log)).unwrap_or_default()
+            })
+        };
+        let started: Vec<_> = reflectors.iter().flatten().map(each).collect();
+        started.into_iter().filter_map(|flow| flow.join().ok()).sum()
+    });
+    let needed = together * 5 / 4;
+    if needed <= request.interval {
+        return request.clone();
+    }
+    warnings.push(format!(
+        "no --interval was given, and packets came no closer than {together} apart: they are sent every {needed} \
+         instead of every {}",
+        request.interval
+    ));
+    let fitting = (request.sends_for().nanos() / needed.nanos().max(1)).max(1).cast_unsigned();
+    let count = if request.slowing == Slowing::KeepsTime { fitting } else { request.count };
+    OwdRequest { interval: needed, count, ..request.clone() }
+}
+
+/// The mean time from answer to answer; `None` where there are no two.
+fn apart(log: &StampLog) -> Option<Span> {
+    let came = || log.exchanges().iter().map(|exchange| exchange.came_at);
+    let gaps = i64::try_from(log.exchanges().len()).ok()? - 1;
+    (gaps > 0).then_some(())?;
+    Some(came().max()?.since(came().min()?) / gaps)
+}
+
+/// Packets that show what the path carries, and how long they are waited for.
+const FEW: u64 = 4;
+const FEW_PATIENCE: Span = Span::from_secs(2);
 
 fn all(
     request: &OwdRequest,

@@ -100,16 +100,6 @@ impl<'a> Watch<'a> {
         self.total = whole;
     }
 
-    /// The same where the `rest` waits for answers that do not come, each time for so long.
-    pub(crate) fn announce_waiting(&mut self, rest: Span, waiting: Span) {
-        let whole = self.done() + rest;
-        if whole > self.total + self.total / 10 {
-            let note = format!("answers are missing, and each time {waiting} is waited for them");
-            self.tell(Progress::Note(format!("this takes about {whole} instead of {}: {note}", self.total)));
-        }
-        self.total = self.total.max(whole);
-    }
-
     /// The time is up, and data that are still in the path's queues are waited for. Said once.
     pub(crate) fn drains(&mut self, at_most: Span) {
         if !std::mem::replace(&mut self.is_draining_said, true) {

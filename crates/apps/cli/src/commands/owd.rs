@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::ensure;
 use clap::Args;
 use netaware_io::stop::StopFlag;
-use netaware_prober::{OwdRequest, Progress, Target, owd};
+use netaware_prober::{OwdRequest, Progress, Slowing, Target, owd};
 use netaware_record::Record;
 use netaware_stats::patience::Waiting;
 use netaware_units::Span;
@@ -52,9 +52,9 @@ pub(crate) struct Owd {
     /// How long to send
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = quantity::some_seconds, conflicts_with = "count")]
     time: Span,
-    /// Time from packet to packet
-    #[arg(short, long, value_name = "TIME", default_value = "10ms", value_parser = quantity::some_seconds)]
-    interval: Span,
+    /// Time from packet to packet [default: 10ms, longer where the path carries less]
+    #[arg(short, long, value_name = "TIME", value_parser = quantity::some_seconds)]
+    interval: Option<Span>,
     /// UDP payload: 44B, or 48B and more, which lets questions to the reflector travel along
     /// [default: 128B; 220B with a key]
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::datagram)]
@@ -84,7 +84,8 @@ impl Owd {
     }
 
     fn count(&self) -> u64 {
-        let fitting = self.time.nanos() / self.interval.nanos().max(1);
+        let interval = self.interval.unwrap_or(USUAL_INTERVAL);
+        let fitting = self.time.nanos() / interval.nanos().max(1);
         self.count.unwrap_or(fitting.max(1).cast_unsigned())
     }
 }
@@ -122,7 +123,12 @@ impl Measuring for Owd {
         let usual = OwdRequest::new(target);
         let request = OwdRequest {
             count: self.count(),
-            interval: self.interval,
+            interval: self.interval.unwrap_or(USUAL_INTERVAL),
+            slowing: match (self.interval, self.count) {
+                (Some(_), _) => Slowing::Never,
+                (None, Some(_)) => Slowing::KeepsCount,
+                (None, None) => Slowing::KeepsTime,
+            },
             length,
             patience: self.timeout.unwrap_or(usual.patience),
             waiting: self.timeout.map_or(usual.waiting, |_| Waiting::Exactly),
@@ -135,6 +141,7 @@ impl Measuring for Owd {
 
 /// Room for all questions.
 const USUAL: usize = 128;
+const USUAL_INTERVAL: Span = Span::from_millis(10);
 /// The same with proofs.
 const WITH_KEY: usize = 220;
 
