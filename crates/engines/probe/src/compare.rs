@@ -19,7 +19,7 @@
 mod metric;
 mod verdict;
 
-use netaware_record::{Comparison, Direction, Metric};
+use netaware_record::{Comparison, Direction, Metric, Use};
 
 pub use metric::compare_metric;
 
@@ -55,20 +55,24 @@ pub struct Share {
     pub of: u64,
 }
 
-/// Versions that could not be measured at all, and why, in a sentence.
+/// What became of one version as a whole, apart from its figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Unreached<'a> {
-    /// IPv4.
-    pub v4: Option<&'a str>,
-    /// IPv6.
-    pub v6: Option<&'a str>,
+pub struct Standing<'a> {
+    /// Why it could not be measured at all, in a sentence.
+    pub out: Option<&'a str>,
+    /// It broke off before its end.
+    pub is_broken: bool,
+    /// Why it is of no use to TCP although it can be reached.
+    pub stalled: Option<&'a str>,
+    /// Uses of which it has no figure that counts.
+    pub lacks: &'a [Use],
 }
 
-/// Compares every metric that both versions have, and gives one verdict for each use. `stalled` are
-/// versions over which TCP carried nothing.
-pub fn compare(samples: &[RoundSamples], unreached: Unreached<'_>, stalled: Unreached<'_>) -> Comparison {
+/// Compares every metric that both versions have, and gives one verdict for each use. Standings are
+/// those of IPv4 and of IPv6.
+pub fn compare(samples: &[RoundSamples], standings: [Standing<'_>; 2]) -> Comparison {
     let metrics: Vec<_> = samples.iter().filter_map(compare_metric).collect();
-    let verdicts = verdict::all(&metrics, unreached, stalled);
+    let verdicts = verdict::all(&metrics, standings);
     Comparison { metrics, verdicts }
 }
 

@@ -1,9 +1,9 @@
 //! Lays the samples of both versions side by side, round by round.
 
-use netaware_probe::compare::{self, RoundSamples, Share, Unreached};
+use netaware_probe::compare::{self, RoundSamples, Share, Standing};
 use netaware_probe::loss_split;
 use netaware_record::{
-    Comparison, Direction, IpVersion, Metric, Side, TcpResult, UdpResult, VersionResult,
+    Comparison, Direction, IpVersion, Metric, Side, TcpResult, UdpResult, Use, VersionResult,
 };
 use netaware_units::Span;
 
@@ -19,10 +19,25 @@ pub(super) fn compare(versions: &[VersionResult], findings: &[Findings]) -> Opti
     let [f4, f6] = findings else { return None };
     debug_assert_eq!((v4.version, v6.version), (IpVersion::V4, IpVersion::V6));
     let pair = Pair { v4, v6, f4, f6 };
-    let unreached = Unreached { v4: unreached(v4), v6: unreached(v6) };
-    let of_tcp = |version, other| stalled(version).filter(|_| stalled(other).is_none());
-    let stalled = Unreached { v4: of_tcp(v4, v6), v6: of_tcp(v6, v4) };
-    Some(compare::compare(&pair.samples(), unreached, stalled))
+    let lacks = [v4, v6].map(lacks);
+    let standing = |result, lacks| Standing {
+        out: unreached(result),
+        is_broken: result.unreachable.is_some(),
+        stalled: stalled(result),
+        lacks,
+    };
+    Some(compare::compare(&pair.samples(), [standing(v4, &lacks[0]), standing(v6, &lacks[1])]))
+}
+
+/// Uses for which a version has no figure.
+fn lacks(result: &VersionResult) -> Vec<Use> {
+    let has_rate = result.tcp.iter().any(|tcp| tcp.goodput.is_some()) || !result.matrix.is_empty();
+    let has_delay = result.latency.as_ref().is_some_and(|latency| latency.rtt.is_some());
+    let has_datagrams = has_delay || result.udp.iter().any(|udp| udp.received > 0) || !result.matrix.is_empty();
+    [(Use::Bulk, has_rate), (Use::Interactive, has_delay), (Use::Media, has_datagrams)]
+        .into_iter()
+        .filter_map(|(purpose, has)| (!has).then_some(purpose))
+        .collect()
 }
 
 /// Why a version is of no use to TCP: it was tried, and nothing came.

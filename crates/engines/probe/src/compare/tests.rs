@@ -162,7 +162,7 @@ fn metrics(rows: &[Levels]) -> Vec<RoundSamples> {
 }
 
 fn advice(samples: &[RoundSamples], purpose: Use) -> (Preference, String) {
-    let comparison = compare(samples, Unreached::default(), Unreached::default());
+    let comparison = compare(samples, [Standing::default(); 2]);
     let verdict = comparison.verdicts.into_iter().find(|verdict| verdict.purpose == purpose).unwrap();
     (verdict.prefer, verdict.because)
 }
@@ -231,19 +231,29 @@ fn what_the_hosts_set_decides_nothing_and_is_said_to_compare_hosts() {
 #[test]
 fn an_unreachable_version_loses_to_the_other_with_its_reason() {
     let rows = [
-        (Unreached { v6: Some("connect to [2001:db8::1]:14233 timed out"), v4: None }, Preference::V4),
-        (Unreached { v4: Some("no IPv4 address"), v6: None }, Preference::V6),
-        (Unreached { v4: Some("refused"), v6: Some("refused") }, Preference::NotCompared),
+        ([None, Some("connect to [2001:db8::1]:14233 timed out")], Preference::V4),
+        ([Some("no IPv4 address"), None], Preference::V6),
+        ([Some("refused"), Some("refused")], Preference::NotCompared),
     ];
-    for (unreached, want) in rows {
-        let verdicts = compare(&[], unreached, Unreached::default()).verdicts;
+    for (out, want) in rows {
+        let verdicts = compare(&[], out.map(|out| Standing { out, ..Standing::default() })).verdicts;
         assert_eq!(verdicts.len(), 3);
         for verdict in verdicts {
             assert_eq!(verdict.prefer, want);
-            let why = unreached.v4.or(unreached.v6).unwrap();
+            let why = out[0].or(out[1]).unwrap();
             assert!(verdict.because.contains(why), "{}", verdict.because);
         }
     }
+}
+
+#[test]
+fn a_version_is_not_preferred_for_what_it_has_no_figure_of_or_broke_off_before() {
+    let gone = Standing { out: Some("refused"), ..Standing::default() };
+    let bare = Standing { lacks: &[Use::Bulk], ..Standing::default() };
+    let prefers = |standings| compare(&[], standings).verdicts.iter().map(|it| it.prefer).collect::<Vec<_>>();
+    let (none, v6) = (Preference::NotCompared, Preference::V6);
+    assert_eq!(prefers([gone, bare]), [none, v6, v6]);
+    assert_eq!(prefers([gone, Standing { is_broken: true, ..Standing::default() }]), [none; 3]);
 }
 
 /// Two rounds of two samples each, all alike.
@@ -369,7 +379,7 @@ fn an_advice_tells_the_figures_that_it_rests_on_in_their_units() {
              but delay variation: IPv4 3.00 ms, IPv6 2.00 ms, difference -1.00 ms (-1.10 ms to -900 us)",
         ),
     ];
-    assert_eq!(verdict::all(&metrics, Unreached::default(), Unreached::default()), want);
+    assert_eq!(verdict::all(&metrics, [Standing::default(); 2]), want);
 }
 
 #[test]
@@ -400,7 +410,7 @@ fn a_rate_that_was_still_growing_may_win_and_cannot_lose() {
     assert_eq!(undecided.favours, Preference::NoDifferenceShown);
     assert_eq!(undecided.doubt.as_deref(), Some("TCP over IPv4 was still speeding up when it ended"));
     let (prefer, because) = {
-        let verdicts = verdict::all(&[undecided], Unreached::default(), Unreached::default());
+        let verdicts = verdict::all(&[undecided], [Standing::default(); 2]);
         (verdicts[0].prefer, verdicts[0].because.clone())
     };
     assert_eq!(prefer, Preference::NoDifferenceShown);
@@ -448,9 +458,10 @@ fn one_round_is_said_to_be_one() {
 #[test]
 fn a_version_over_which_tcp_carries_nothing_is_not_preferred_for_bulk() {
     let samples = metrics(&[(Metric::IdleRtt, Direction::RoundTrip, 30e6, 30e6)]);
-    let stalled = Unreached { v6: Some("TCP carried nothing"), v4: None };
-    let verdicts = compare(&samples, Unreached::default(), stalled).verdicts;
+    let why = Some("TCP connected, and its data did not come through");
+    let stalled = [Standing::default(), Standing { stalled: why, ..Standing::default() }];
+    let verdicts = compare(&samples, stalled).verdicts;
     let told: Vec<(Preference, &str)> = verdicts.iter().map(|it| (it.prefer, it.because.as_str())).collect();
-    assert_eq!(told[0], (Preference::V4, "IPv6 could not be measured: TCP carried nothing"));
+    assert_eq!(told[0], (Preference::V4, "over IPv6 TCP connected, and its data did not come through"));
     assert_eq!(told[1].0, Preference::NoDifferenceShown);
 }

@@ -3,29 +3,46 @@
 use netaware_record::{Direction, Metric, MetricComparison, Preference, Use, Verdict};
 use netaware_units::{BitRate, Span};
 
-use super::Unreached;
+use super::Standing;
 
-pub(super) fn all(
-    metrics: &[MetricComparison],
-    unreached: Unreached<'_>,
-    stalled: Unreached<'_>,
-) -> Vec<Verdict> {
-    let of = |purpose| {
-        let is_bulk = purpose == Use::Bulk;
-        let out = if is_bulk && unreached == Unreached::default() { stalled } else { unreached };
-        verdict(purpose, metrics, out)
-    };
-    [Use::Bulk, Use::Interactive, Use::Media].map(of).into()
+pub(super) fn all(metrics: &[MetricComparison], standings: [Standing<'_>; 2]) -> Vec<Verdict> {
+    [Use::Bulk, Use::Interactive, Use::Media].map(|purpose| verdict(purpose, metrics, standings)).into()
 }
 
-fn verdict(purpose: Use, metrics: &[MetricComparison], unreached: Unreached<'_>) -> Verdict {
-    let (prefer, because) = match (unreached.v4, unreached.v6) {
+fn verdict(purpose: Use, metrics: &[MetricComparison], standings: [Standing<'_>; 2]) -> Verdict {
+    let [v4, v6] = standings;
+    let (prefer, because) = match (v4.out, v6.out) {
         (Some(v4), Some(v6)) => (Preference::NotCompared, format!("neither answered: IPv4 {v4}; IPv6 {v6}")),
-        (Some(why), None) => (Preference::V6, format!("IPv4 could not be measured: {why}")),
-        (None, Some(why)) => (Preference::V4, format!("IPv6 could not be measured: {why}")),
-        (None, None) => weigh(&relevant(purpose, metrics)),
+        (Some(why), None) => against(("IPv4", why), ("IPv6", v6), purpose),
+        (None, Some(why)) => against(("IPv6", why), ("IPv4", v4), purpose),
+        (None, None) => match <(Option<&str>, Option<&str>)>::from(
+            [v4, v6].map(|it| it.stalled.filter(|_| purpose == Use::Bulk)),
+        ) {
+            (Some(why), None) => (Preference::V6, format!("over IPv4 {why}")),
+            (None, Some(why)) => (Preference::V4, format!("over IPv6 {why}")),
+            (Some(why), Some(_)) => (Preference::NotCompared, format!("over both versions {why}")),
+            (None, None) => weigh(&relevant(purpose, metrics)),
+        },
     };
     Verdict { purpose, prefer, because }
+}
+
+/// One version could not be measured. The other one is preferred if it was measured itself.
+fn against(
+    (gone, why): (&str, &str),
+    (other, standing): (&str, Standing<'_>),
+    purpose: Use,
+) -> (Preference, String) {
+    let gone_told = format!("{gone} could not be measured: {why}");
+    let lacks = if standing.is_broken {
+        "broke off before its end"
+    } else if standing.lacks.contains(&purpose) {
+        "has no figure that counts for this"
+    } else {
+        let preferred = if other == "IPv4" { Preference::V4 } else { Preference::V6 };
+        return (preferred, gone_told);
+    };
+    (Preference::NotCompared, format!("{gone_told}; and {other} {lacks}"))
 }
 
 /// What counts for a use, weightiest first: for bulk what most people do most, download.
