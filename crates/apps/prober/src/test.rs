@@ -320,15 +320,30 @@ impl Course {
         if !plan.is_empty() {
             lane::keep_reserved(&mut run.lanes, needed, left + LEASE_MARGIN, run.stop, &mut run.watch);
         }
+        let later = planning::needed(self.ask, self.extent, ahead.get(1..).unwrap_or_default());
+        let mut rest: Span = plan.iter().map(|(phase, duration)| *duration + phase.overhead(&known)).sum();
         for (phase, duration) in plan {
             if !run.goes_on(leg.lane) {
                 return;
             }
+            self.stay_in_time(run, rest + later);
+            rest = rest - duration - phase.overhead(&known);
             match phase {
                 Phase::OneStream => self.tcp(run, leg, 1, duration),
                 Phase::SeveralStreams => self.tcp(run, leg, run.request.streams, duration),
                 Phase::Udp => self.udp(run, leg, duration),
             }
+        }
+    }
+
+    /// Says that the test takes longer where what is still to come no longer fits: an outage or a
+    /// phase that failed may have taken the time.
+    fn stay_in_time(&mut self, run: &mut Run<'_, '_>, rest: Span) {
+        let whole = run.watch.done() + rest;
+        if whole > self.ends + self.tolerance {
+            self.ends = whole;
+            let note = format!("it takes about {}: the path is slower than planned", seconds(whole));
+            run.note(&mut self.notes, note);
         }
     }
 

@@ -82,7 +82,7 @@ impl Phase {
     }
 
     /// What is added to it by opening, attaching, starting and ending.
-    fn overhead(self, known: &PathKnown) -> Span {
+    pub(super) fn overhead(self, known: &PathKnown) -> Span {
         let exchanges = TRANSFER_OVERHEAD + known.round_trip * TRANSFER_ROUND_TRIPS;
         match self {
             Self::OneStream | Self::SeveralStreams => exchanges + known.drain.unwrap_or(known.round_trip),

@@ -24,6 +24,8 @@ pub(super) struct Test {
     held: Vec<SenderTick>,
     /// A slice of a receiving TCP test in which too little came to be told by itself.
     thin: Option<ReceiverTick>,
+    /// For how long nothing of what a sender sent has been acknowledged.
+    unacknowledged: Span,
     /// Volleys asked for and not answered yet.
     volleys: u32,
     /// Its flow comes in a data channel.
@@ -114,6 +116,7 @@ impl Session<'_> {
                 has_run: false,
                 held: Vec::new(),
                 thin: None,
+                unacknowledged: Span::ZERO,
                 volleys: 0,
                 has_channel: false,
             },
@@ -396,6 +399,8 @@ impl Session<'_> {
             return;
         }
         let Some(entry) = self.tests.get_mut(&test) else { return };
+        let is_silent = tick.acked.is_some_and(|acked| acked.0 == 0);
+        entry.unacknowledged = if is_silent { entry.unacknowledged + tick.length } else { Span::ZERO };
         match entry.held.last_mut() {
             Some(last) if is_thin(last) => *last = last.joined(tick),
             _ => entry.held.push(tick),
@@ -437,7 +442,7 @@ impl Session<'_> {
             self.tell_held(test);
         }
         let Some(entry) = self.tests.remove(&test) else { return };
-        self.draining = left_in_queues(&entry.plan, &report);
+        self.draining = left_in_queues(&entry.plan, &report, entry.unacknowledged);
         if entry.has_run {
             self.summary.bytes = self.summary.bytes.saturating_add(report::bytes(&report).0);
         }
@@ -460,8 +465,9 @@ impl Session<'_> {
 }
 
 /// How long what a sender has left in the path's queues takes to drain, by the rate at which it was
-/// acknowledged.
-fn left_in_queues(plan: &TestPlan, report: &EndReport) -> Span {
+/// acknowledged. `silent` is how long nothing has been acknowledged: a queue that drains lets
+/// something through now and then, and a path that lets nothing through is not waited for.
+fn left_in_queues(plan: &TestPlan, report: &EndReport, silent: Span) -> Span {
     let (TestPlan::Tcp(plan), EndReport::TcpSender(end)) = (plan, report) else { return Span::ZERO };
     let told = end.acknowledged_bytes.zip(end.acknowledged);
     let Some((acked, over)) = told.filter(|(acked, over)| acked.0 > 0 && *over > Span::ZERO) else {
@@ -472,7 +478,11 @@ fn left_in_queues(plan: &TestPlan, report: &EndReport) -> Span {
     };
     let sent = sum(|stream| stream.bytes_sent).saturating_sub(sum(|stream| stream.bytes_resent));
     let left = ByteCount(sent.saturating_sub(acked.0));
-    BitRate::mean(acked, over).time_for(left).min(plan.longest_drain())
+    let rate = BitRate::mean(acked, over);
+    if silent > DRAINS_NOT.max(rate.time_for(A_FEW_SEGMENTS)) {
+        return Span::ZERO;
+    }
+    rate.time_for(left).min(plan.longest_drain())
 }
 
 /// Whether too little has moved in a slice to spend a message on it.
@@ -480,6 +490,9 @@ fn is_thin(tick: &SenderTick) -> bool {
     tick.acked.unwrap_or(tick.bytes) < WORTH_A_SLICE && tick.length < LONGEST_SENT
 }
 
+/// Outages that mobile networks recover from are shorter.
+const DRAINS_NOT: Span = Span::from_secs(2);
+const A_FEW_SEGMENTS: ByteCount = ByteCount(8 * 1500);
 /// Volleys of one test at a time.
 const MOST_VOLLEYS: u32 = 2;
 /// Slices of a quiet test that are held back: at 50 ms each those of almost a minute.
