@@ -132,6 +132,13 @@ impl Account {
         self.last
     }
 
+    /// How long one that is still on its way may come after one that was sent later: where
+    /// datagrams overtake each other, by as much as their delays differ, and half as much again.
+    pub(super) fn stragglers(&self) -> Span {
+        let is_overtaking = self.tracker.counts().reordered > 0;
+        if is_overtaking { self.delay.spread() * 3 / 2 } else { Span::ZERO }
+    }
+
     pub(super) fn end(&self) -> Option<SenderEnd> {
         self.end
     }
@@ -167,16 +174,13 @@ impl Account {
         self.last = at;
     }
 
-    /// Pairs that touch a loss, a copy or a reordering are left out.
+    /// Pairs in the order of arrival, which need not be that of the numbers (RFC 3550 §6.4.1); of
+    /// copies only the first counts.
     #[inline]
     fn follow_jitter(&mut self, arrival: Arrival, delay: i64) {
         match arrival {
-            Arrival::InOrder => self.jitter.observe(Some(delay)),
-            Arrival::Ahead { .. } => {
-                self.jitter.observe(None);
-                self.jitter.observe(Some(delay));
-            }
-            Arrival::Reordered | Arrival::Duplicate | Arrival::Late | Arrival::Rejected => {}
+            Arrival::InOrder | Arrival::Ahead { .. } | Arrival::Reordered => self.jitter.observe(Some(delay)),
+            Arrival::Duplicate | Arrival::Late | Arrival::Rejected => {}
         }
     }
 

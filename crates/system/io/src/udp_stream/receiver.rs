@@ -131,8 +131,8 @@ fn listen(
 
 /// Whether a stream that has been listened to since `start` is over, and how it ended.
 pub(super) fn verdict(account: &Account, plan: &UdpPlan, start: Mono, now: Mono) -> Option<Outcome> {
-    let settle = plan.settle.unwrap_or(AFTER_END);
-    if account.end().is_some_and(|end| now - end.heard_at >= settle) {
+    let settle = || plan.settle.unwrap_or(AFTER_END).max(account.stragglers().min(LONGEST_STRAGGLER));
+    if account.end().is_some_and(|end| now - end.heard_at >= settle()) {
         return Some(Outcome::Complete);
     }
     let latest = start + plan.duration.or_zero() + plan.longest_drain();
@@ -193,6 +193,8 @@ fn watch(tick: Span, board: &Board, on_tick: &mut dyn FnMut(ReceiverTick)) {
 
 /// Datagrams that overtook nothing and were overtaken by the end.
 const AFTER_END: Span = Span::from_millis(300);
+/// No path delays one datagram by so much more than another.
+const LONGEST_STRAGGLER: Span = Span::from_secs(2);
 /// What has not come so long after the last arrival does not come any more.
 const QUIET: Span = Span::from_secs(1);
 
