@@ -15,15 +15,15 @@ fn end(thread: f64, waiting: f64, core: f64) -> TcpEnd {
         buffer_limited: Some(Span::ZERO),
         rtt: Some(MS * 11),
         min_rtt: Some(MS * 10),
-        thread_cpu: thread,
-        thread_waiting: waiting,
+        thread_cpu: Some(thread),
+        thread_waiting: Some(waiting),
         send_buffer: Some(ByteCount(4 << 20)),
         receive_buffer: Some(ByteCount(6 << 20)),
         ..StreamEnd::default()
     };
     let cpu = CpuUse {
         process_system: Some(thread),
-        busiest_thread: thread,
+        busiest_thread: Some(thread),
         busiest_core: Some(core),
         softirq: Some(0.01),
         cores: 2,
