@@ -117,6 +117,8 @@ pub(crate) fn run(
     if failure.is_none() {
         failure = pump(session, &mut transfers, stop, on_tick).err();
     }
+    // A session that ended because this host stood still was not ended by the responder.
+    let failure = failure.map(|cause| session.link.explain(cause));
     let why = failure.clone().map(|cause| session.failure("measure throughput", cause).to_string());
     let ended = transfers.into_iter().map(|transfer| transfer.finish(why.as_deref(), on_tick)).collect();
     (ended, failure)

@@ -288,7 +288,7 @@ mod tests {
         (udp.received, udp.loss) = (0, netaware_record::LossSplit::default());
         (udp.loss.unknown, udp.health) = (udp.sent, netaware_record::Health::default());
         let shown = text(&cut, Paint::PLAIN);
-        for zero in [" 0 ns", " 0.00 ", " 0 bit/s", " 0 B", " 0 / 0", "0 %"] {
+        for zero in [" 0 ns", " 0.00 ", " 0 bit/s", " 0 B", " 0 / 0", " 0 %"] {
             assert!(!shown.contains(zero), "{zero} in {shown}");
         }
         for line in

@@ -351,7 +351,7 @@ fn what_a_system_does_not_tell_is_left_out_of_the_evidence() {
     };
     let streams = vec![stream(Some(10), None), stream(Some(30), Some(4)), stream(None, Some(9))];
     let sender = TcpEnd { streams, ..TcpEnd::default() };
-    let evidence = "round trip 4.00 ms idle, 20.0 ms loaded; CPU sender 0 %, receiver unknown";
+    let evidence = "round trip 4.00 ms idle, 20.0 ms loaded; CPU sender unknown, receiver unknown";
     assert_eq!(judged(&sender, &silent, None, None), Limit::new(LimitedBy::Network, evidence));
 }
 
