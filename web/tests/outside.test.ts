@@ -37,6 +37,21 @@ test("damaged and hostile links yield nothing", async () => {
   for (const row of rows) expect(await recordOfFragment(row), row.slice(0, 30)).toBeUndefined();
 });
 
+test("what nobody measured may be absent and the rest is read all the same", () => {
+  const silent = JSON.parse(JSON.stringify(record())) as { versions: { latency?: { jitter?: number; health: object }; tcp?: { health: object }[] }[] };
+  for (const version of silent.versions) {
+    if (version.latency) {
+      delete version.latency.jitter;
+      version.latency.health = {};
+    }
+    for (const tcp of version.tcp ?? []) tcp.health = {};
+  }
+  const read = readRecord(silent)!;
+  expect(read.versions[0]!.latency!.jitter).toBeUndefined();
+  expect(read.versions[0]!.latency!.health).toEqual({});
+  expect(read.versions[0]!.tcp!.length).toBe(record().versions[0]!.tcp!.length);
+});
+
 test("only figures of the right type are kept of what came from outside", () => {
   const given = JSON.parse(JSON.stringify(record()));
   given.versions[0].latency.rtt.p50 = "<img src=x>";

@@ -90,7 +90,7 @@ fn crowd(program: &Path, place: Place<'_>, seconds: u32) -> Result<Reading> {
         sent += latency.sent;
         not_sent += latency.not_sent;
         lost += latency.lost;
-        drops += latency.health.host_drops;
+        drops += latency.health.host_drops.context("the sockets' drops were not counted")?;
         worst_p99 = worst_p99.max(netaware::application_delay(latency)?.p99.0 as f64 / 1e3);
     }
     Ok(vec![

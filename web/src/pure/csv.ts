@@ -56,9 +56,9 @@ function cellRows(matrix: MatrixResult): Row[] {
       const row = (figure: string, value: number | undefined, unit: string): Row[] =>
         value === undefined ? [] : [[figure, value, undefined, undefined, unit, cell.bytes, cell.block, matrix.protocol, run.round]];
       return [
-        ...row("client_time", run.client.elapsed, "ns"),
-        ...row("client_throughput", run.client.throughput, "bit/s"),
-        ...row("client_calls", run.client.calls, ""),
+        ...row("client_time", run.client?.elapsed, "ns"),
+        ...row("client_throughput", run.client?.throughput, "bit/s"),
+        ...row("client_calls", run.client?.calls, ""),
         ...row("server_time", run.server?.elapsed, "ns"),
         ...row("server_throughput", run.server?.throughput, "bit/s"),
         ...row("server_calls", run.server?.calls, ""),

@@ -22,14 +22,13 @@ const pedigree = fields(
   },
   {},
 );
-const health = fields(
-  { late_sends: number, worst_lateness: number, not_sent: number, host_drops: number, stamp_fallbacks: number },
-  {},
-);
+// What nobody watched is absent.
+const health = fields({}, { late_sends: number, worst_lateness: number, not_sent: number, host_drops: number, stamp_fallbacks: number });
 const histogram = fields({ bins: list(pair(number), 2000) }, { digits: number, width: number, underflow: number, overflow: number });
 const latency = fields(
-  { pedigree, payload: number, sent: number, received: number, lost: number, jitter: number, health },
+  { pedigree, payload: number, sent: number, received: number, lost: number, health },
   {
+    jitter: number,
     spacing: number,
     not_sent: number,
     late: number,
@@ -73,8 +72,8 @@ const tcp = fields(
     receiver: end,
   },
 );
-const matrixEnd = fields({ bytes: number, calls: number }, { elapsed: number, throughput: number });
-const matrixRun = fields({ round: number, outcome, client: matrixEnd, lost: number }, { server: matrixEnd, unknown: number, retransmits: number });
+const matrixEnd = fields({ bytes: number }, { calls: number, elapsed: number, throughput: number });
+const matrixRun = fields({ round: number, outcome, lost: number }, { client: matrixEnd, server: matrixEnd, unknown: number, retransmits: number });
 const cell = fields(
   { bytes: number, block: number, runs: list(matrixRun, 1000) },
   { client_time: interval, client_throughput: interval, server_time: interval, server_throughput: interval },

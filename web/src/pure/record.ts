@@ -30,11 +30,11 @@ export interface Pedigree {
 }
 
 export interface Health {
-  late_sends: number;
-  worst_lateness: number;
-  not_sent: number;
-  host_drops: number;
-  stamp_fallbacks: number;
+  late_sends?: number;
+  worst_lateness?: number;
+  not_sent?: number;
+  host_drops?: number;
+  stamp_fallbacks?: number;
 }
 
 export interface LatencyResult {
@@ -58,7 +58,7 @@ export interface LatencyResult {
   responder?: DelaySummary;
   ipdv?: DelaySummary;
   pdv?: DelaySummary;
-  jitter: number;
+  jitter?: number;
   histogram?: Histogram;
   /** The same in bins of equal width, where the command line was asked for them. */
   bins?: Histogram;
@@ -115,7 +115,7 @@ export interface TcpEnd {
 
 export interface MatrixEnd {
   bytes: number;
-  calls: number;
+  calls?: number;
   elapsed?: number;
   throughput?: number;
 }
@@ -123,7 +123,8 @@ export interface MatrixEnd {
 export interface MatrixRun {
   round: number;
   outcome: Outcome;
-  client: MatrixEnd;
+  /** Absent when the transfer did not even begin. */
+  client?: MatrixEnd;
   server?: MatrixEnd;
   /** Of what the receiving end told of. */
   lost: number;
@@ -443,8 +444,8 @@ function cellsOf(runs: readonly MeasuredTransfer[]): MatrixCell[] {
     return {
       bytes: first.bytes,
       block: first.block,
-      ...named("client_time", over((run) => run.client.elapsed)),
-      ...named("client_throughput", over((run) => run.client.throughput)),
+      ...named("client_time", over((run) => run.client?.elapsed)),
+      ...named("client_throughput", over((run) => run.client?.throughput)),
       ...named("server_time", over((run) => run.server?.elapsed)),
       ...named("server_throughput", over((run) => run.server?.throughput)),
       runs: own,

@@ -16,13 +16,15 @@ export interface UdpResult {
   outcome: DatagramRun["outcome"];
   payload: number;
   planned?: number;
-  sent_rate: number;
-  goodput: number;
-  exchanges: { clearing: number; fetching: number };
+  /** Absent where no time passed between two datagrams: no rate was then observed. */
+  sent_rate?: number;
+  goodput?: number;
+  /** A page cannot see what was repeated. */
+  exchanges: { clearing?: number; fetching?: number };
   sent: number;
   not_sent: number;
   received: number;
-  packets_per_second: number;
+  packets_per_second?: number;
   loss: { lost: number; host: number; network: number; unknown?: number; ratio?: Interval };
   duplicates: number;
   reordered: number;
@@ -56,7 +58,8 @@ export function udpResult(run: DatagramRun, version: Version, cpu: UdpEnd["cpu"]
   const drops = receiver.drops as { socket?: unknown } | undefined;
   const host = Math.min(lost, (typeof drops?.socket === "number" ? drops.socket : 0) + run.discarded);
   const planned = run.gap === null ? undefined : Math.round((run.length * 8e9) / run.gap);
-  const rate = (end: UdpEnd) => (end.elapsed > 0 ? Math.round((end.bytes * 8e9) / end.elapsed) : 0);
+  const rate = (end: UdpEnd) => (end.elapsed > 0 && end.bytes > 0 ? Math.round((end.bytes * 8e9) / end.elapsed) : undefined);
+  const [sentRate, goodput] = [rate(sender), rate(receiver)];
   const notSent = numberIn(sender, "not_sent");
   return {
     pedigree: {
@@ -70,13 +73,13 @@ export function udpResult(run: DatagramRun, version: Version, cpu: UdpEnd["cpu"]
     outcome: run.outcome,
     payload: run.length,
     ...(planned === undefined ? {} : { planned }),
-    sent_rate: rate(sender),
-    goodput: rate(receiver),
-    exchanges: { clearing: 0, fetching: 0 },
+    ...(sentRate === undefined ? {} : { sent_rate: sentRate }),
+    ...(goodput === undefined ? {} : { goodput }),
+    exchanges: {},
     sent,
     not_sent: notSent,
     received,
-    packets_per_second: receiver.elapsed > 0 ? Math.max(0, received - 1) / (receiver.elapsed / 1e9) : 0,
+    ...(receiver.elapsed > 0 && received > 1 ? { packets_per_second: (received - 1) / (receiver.elapsed / 1e9) } : {}),
     loss: {
       lost,
       host,

@@ -53,7 +53,7 @@ function nameOf(matrix: MatrixResult): string {
 }
 
 function Row({ cell, down }: { cell: MatrixCell; down: boolean }) {
-  const sender = (run: MatrixRun) => (down ? run.server?.calls : run.client.calls);
+  const sender = (run: MatrixRun) => (down ? run.server?.calls : run.client?.calls);
   const receiver = (run: MatrixRun) => (down ? run.client : run.server);
   return (
     <tr>

@@ -188,7 +188,7 @@ function LatencyPedigree({ latency, name }: { latency: LatencyResult; name: stri
         [S.pedigree.counted, S.pedigree.roundTrip(showSize(latency.payload), latency.received)],
         [S.pedigree.clock, S.pedigree.clocks[pedigree.clock]],
         [S.pedigree.uncertainty, pedigree.uncertainty],
-        [S.pedigree.instrument, troubles(health.late_sends, health.worst_lateness, health.stamp_fallbacks)],
+        [S.pedigree.instrument, troubles(health.late_sends ?? 0, health.worst_lateness ?? 0, health.stamp_fallbacks ?? 0)],
       ]}
     />
   );

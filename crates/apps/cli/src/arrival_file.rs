@@ -38,7 +38,8 @@ fn rows(mut out: impl Write, record: &mut Record) -> io::Result<()> {
         let name = version.version.name();
         for result in &mut version.udp {
             let way = result.pedigree.direction.name();
-            let arrivals = std::mem::take(&mut result.receiver.arrivals);
+            let Some(receiver) = &mut result.receiver else { continue };
+            let arrivals = std::mem::take(&mut receiver.arrivals);
             for Row { seq, sent, received, delay } in Relative::new(&arrivals) {
                 writeln!(out, "{name},{way},{seq},{sent},{received},{delay}")?;
             }
@@ -50,7 +51,7 @@ fn rows(mut out: impl Write, record: &mut Record) -> io::Result<()> {
 const HEADER: &str = "version,direction,sequence,sent_ns,received_ns,delay_over_minimum_ns";
 
 fn ends(record: &Record) -> impl Iterator<Item = &netaware_record::UdpReceiverEnd> {
-    record.versions.iter().flat_map(|version| &version.udp).map(|result| &result.receiver)
+    record.versions.iter().flat_map(|version| &version.udp).filter_map(|result| result.receiver.as_ref())
 }
 
 /// Clocks of two hosts have no common origin: each column begins at its own first value, and the
@@ -109,7 +110,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.csv");
         let mut record = fixture::udp();
-        let receiver = &mut record.versions[0].udp[0].receiver;
+        let receiver = record.versions[0].udp[0].receiver.as_mut().unwrap();
         receiver.arrivals = vec![
             LoggedArrival(0, 1_000_000, 77_000),
             LoggedArrival(2, 3_000_000, 2_077_100),
@@ -124,7 +125,7 @@ mod tests {
         let rows = [(0, 0, 0, 0), (2, 2_000_000, 2_000_100, 100), (1, 1_000_000, 2_000_200, 1_000_200)];
         let rows = rows.map(|(seq, sent, got, delay)| format!("IPv4,{way},{seq},{sent},{got},{delay}\n"));
         assert_eq!(text, format!("{HEADER}\n{}", rows.concat()));
-        assert!(record.versions[0].udp[0].receiver.arrivals.is_empty());
+        assert!(record.versions[0].udp[0].receiver.as_ref().unwrap().arrivals.is_empty());
         assert_eq!(record.warnings.len(), warnings + 1);
     }
 

@@ -117,6 +117,8 @@ pub(crate) fn run(
     if failure.is_none() {
         failure = pump(session, &mut transfers, stop, on_tick).err();
     }
+    // A session that ended because this host stood still was not ended by the responder.
+    let failure = failure.map(|cause| session.link.explain(cause));
     let why = failure.clone().map(|cause| session.failure("measure throughput", cause).to_string());
     let ended = transfers.into_iter().map(|transfer| transfer.finish(why.as_deref(), on_tick)).collect();
     (ended, failure)
@@ -169,8 +171,8 @@ fn pump(
                 // A long report is on its way as long as parts of it come.
                 deadline = deadline.max(clock::now() + session.patience());
                 if transfer.remote.is_some() {
-                    let retransmits = session.link.tcp_info().map_or(0, |info| info.retransmits);
-                    transfer.ended.exchanges.fetching = retransmits.saturating_sub(transfer.retransmits);
+                    let retransmits = session.link.tcp_info().map(|info| info.retransmits);
+                    transfer.ended.exchanges.fetching = since(retransmits, transfer.retransmits);
                 }
             }
             // The report is behind the data in the path's queue.
@@ -217,8 +219,9 @@ struct Transfer {
     is_asked_to_stop: bool,
     /// What the responder has said against the session as a whole.
     objection: Option<String>,
-    /// Segments of the control connection that had been sent again when the stream began.
-    retransmits: u64,
+    /// Segments of the control connection that had been sent again when the stream began, if the
+    /// system tells.
+    retransmits: Option<u64>,
 }
 
 impl Transfer {
@@ -227,7 +230,7 @@ impl Transfer {
             BulkPlan::Tcp(plan) => (TestPlan::Tcp(plan.clone()), options_of_tcp(options, plan)),
             BulkPlan::Udp(plan) => (TestPlan::Udp(plan.clone()), options_of_udp(options, plan)),
         };
-        let retransmits = session.link.tcp_info().map_or(0, |info| info.retransmits);
+        let retransmits = session.link.tcp_info().map(|info| info.retransmits);
         let mut repeats = 0;
         let test = session.open_test(plan)?;
         let attached = match &job.plan {
@@ -242,10 +245,10 @@ impl Transfer {
         };
         session.await_ready(test)?;
         let info = session.link.tcp_info();
-        let now = info.as_ref().map_or(0, |info| info.retransmits);
-        let clearing = repeats + now.saturating_sub(retransmits);
+        let now = info.as_ref().map(|info| info.retransmits);
+        let clearing = since(now, retransmits).map(|again| again + repeats);
         let ended = Ended {
-            exchanges: Exchanges { clearing, fetching: 0 },
+            exchanges: Exchanges { clearing, fetching: None },
             path_mtu: info.map(|info| info.path_mtu).filter(|mtu| *mtu > 0),
             ..Ended::default()
         };
@@ -396,8 +399,9 @@ impl Transfer {
             local.keep_in(&mut self.ended, &self.before);
         }
         let early = self.why_early(failed);
-        let reported = self.remote.is_some();
-        match self.remote.take() {
+        let remote = self.remote.take().filter(|report| !stands_for_nobody(report));
+        let reported = remote.is_some();
+        match remote {
             Some(EndReport::TcpSender(end)) => {
                 self.ended.tcp_sender = Some(TcpEnd { streams: self.remote_streams, ..end });
             }
@@ -473,6 +477,22 @@ impl Transfer {
     }
 }
 
+/// By how much a count has grown; unknown where it was not told both times.
+fn since(now: Option<u64>, before: Option<u64>) -> Option<u64> {
+    Some(now?.saturating_sub(before?))
+}
+
+/// What a responder sends in place of a report that its thread did not live to give: nothing moved,
+/// and nobody measured its CPU. Its zeros are no counts.
+fn stands_for_nobody(report: &EndReport) -> bool {
+    match report {
+        EndReport::TcpSender(end) | EndReport::TcpReceiver(end) => end.cpu.is_none() && end.bytes.0 == 0,
+        EndReport::UdpSender(end) => end.cpu.is_none() && end.sent == 0 && end.not_sent == 0,
+        EndReport::UdpReceiver(end) => end.cpu.is_none() && end.received == 0,
+        EndReport::Echo { .. } | EndReport::Trains { .. } => false,
+    }
+}
+
 /// A stream whose sender broke off has failed, whatever its receiver made of it. One that was sent
 /// to its end and listened for to the end is complete, even if nothing of it arrived: that is loss.
 fn outcome_of(ended: &Ended, reported: bool) -> Outcome {
@@ -489,6 +509,31 @@ fn outcome_of(ended: &Ended, reported: bool) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_report_in_place_of_one_that_nobody_gave_is_none_and_its_zeros_are_no_counts() {
+        let cpu = Some(netaware_record::CpuUse { cores: 2, ..Default::default() });
+        let failed = Outcome::Failed;
+        let udp = |cpu, received| {
+            EndReport::UdpReceiver(UdpReceiverEnd {
+                outcome: failed,
+                cpu,
+                received,
+                ..UdpReceiverEnd::default()
+            })
+        };
+        let sent =
+            |cpu| EndReport::UdpSender(UdpSenderEnd { outcome: failed, cpu, ..UdpSenderEnd::default() });
+        let tcp = |cpu| EndReport::TcpReceiver(TcpEnd { outcome: failed, cpu, ..TcpEnd::default() });
+        for (report, want) in
+            [(udp(None, 0), true), (sent(None), true), (tcp(None), true), (udp(None, 3), false)]
+        {
+            assert_eq!(stands_for_nobody(&report), want, "{report:?}");
+        }
+        for report in [udp(cpu, 0), sent(cpu), tcp(cpu)] {
+            assert!(!stands_for_nobody(&report), "of a stream of which nothing came: {report:?}");
+        }
+    }
 
     #[test]
     fn a_stream_whose_sender_broke_off_has_failed_at_both_levels() {

@@ -99,9 +99,9 @@ pub(crate) struct EchoRun {
     pub(crate) round: EchoRound,
     pub(crate) late_sends: u64,
     pub(crate) worst_lateness: Span,
-    pub(crate) stamp_fallbacks: u64,
+    pub(crate) stamp_fallbacks: Option<u64>,
     /// Answers that this host's socket dropped.
-    pub(crate) host_drops: u64,
+    pub(crate) host_drops: Option<u64>,
     /// Of this host.
     pub(crate) cpu: CpuUse,
 }
@@ -190,8 +190,8 @@ impl EchoFlow {
             round: log.finish(train.counts()).lasting(last_verdict_at.since(start)),
             late_sends: drive.late_sends,
             worst_lateness: drive.worst_lateness,
-            stamp_fallbacks: drive.stamp_fallbacks,
-            host_drops: self.socket.drops() - drops_before,
+            stamp_fallbacks: Some(drive.stamp_fallbacks),
+            host_drops: Some(self.socket.drops() - drops_before),
             cpu: CpuSnapshot::take().use_since(&cpu_before.0, clock::now() - cpu_before.1),
         })
     }

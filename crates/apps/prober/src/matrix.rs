@@ -275,7 +275,7 @@ impl Ledger {
         self.refused.remove(&step.protocol);
         self.stamped |= stamped;
         run.round = round;
-        if run.outcome == Outcome::Complete && run.client.bytes < step.pair.bytes {
+        if run.outcome == Outcome::Complete && run.client.is_some_and(|end| end.bytes < step.pair.bytes) {
             // Out of patience: the ends say that they kept to the plan's time.
             run.outcome = Outcome::Interrupted;
             lane.warn(&format!("{step} did not end in time; a longer --patience would let it"));
@@ -286,7 +286,7 @@ impl Ledger {
     fn close(self, lane: &Lane, steps: &[Step]) -> Vec<MatrixResult> {
         let mut results: Vec<MatrixResult> = Vec::new();
         for (step, runs) in steps.iter().zip(self.runs) {
-            if runs.iter().all(|run| run.client.bytes == ByteCount(0)) {
+            if runs.iter().all(|run| run.client.is_none_or(|end| end.bytes == ByteCount(0))) {
                 continue;
             }
             let cell = matrix::cell(step.pair.bytes, step.pair.block, runs);

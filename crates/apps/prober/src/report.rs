@@ -326,10 +326,11 @@ pub(crate) fn utc(at: Wall) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(at.0)).map(|at| format!("{at:.3}")).unwrap_or_default()
 }
 
-/// The mean rate over several transfers, weighted by their times.
-fn mean_rate(parts: impl Iterator<Item = (netaware_units::ByteCount, Span)>) -> BitRate {
+/// The mean rate over several transfers, weighted by their times; `None` when nothing moved or no
+/// time passed: no rate was then observed.
+fn mean_rate(parts: impl Iterator<Item = (netaware_units::ByteCount, Span)>) -> Option<BitRate> {
     let (bytes, span) = parts.fold(Default::default(), |(bytes, span), (b, s)| (bytes + b, span + s));
-    BitRate::mean(bytes, span)
+    Some(BitRate::mean(bytes, span)).filter(|rate| rate.0 > 0)
 }
 
 /// The verdict of most rounds; the last one's where they are even.

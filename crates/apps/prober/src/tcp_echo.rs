@@ -108,8 +108,8 @@ impl TcpEcho {
             round: ended.log.finish(ended.counts).lasting(ended.last_verdict_at.since(start)),
             late_sends: ended.late_sends,
             worst_lateness: ended.worst_lateness,
-            stamp_fallbacks: 0,
-            host_drops: 0,
+            stamp_fallbacks: None,
+            host_drops: None,
             cpu: CpuSnapshot::take().use_since(&cpu_before, clock::now() - start),
         })
     }

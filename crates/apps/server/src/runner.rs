@@ -134,7 +134,7 @@ impl CpuMeter {
     pub(crate) fn stop(&self, own: Option<CpuUse>) -> CpuUse {
         let elapsed = clock::now() - self.began_at;
         let host = CpuSnapshot::take().use_since(&self.before, elapsed);
-        CpuUse { busiest_thread: own.map_or(0.0, |own| own.busiest_thread), ..host }
+        CpuUse { busiest_thread: own.and_then(|own| own.busiest_thread), ..host }
     }
 }
 

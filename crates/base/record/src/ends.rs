@@ -6,7 +6,7 @@ use netaware_units::{BitRate, ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::unknown::zero_is_unknown;
+use crate::unknown::{self, zero_is_unknown};
 use crate::{DelaySummary, GapSummary, Histogram, SpacedBlocks, StreamSample};
 
 /// How a measurement, or one end's part of it, came to its end.
@@ -33,8 +33,9 @@ pub struct CpuUse {
     /// By this process, kernel mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_system: Option<f64>,
-    /// The busiest of the threads that moved data.
-    pub busiest_thread: f64,
+    /// The busiest of the threads that moved data; absent where nobody measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub busiest_thread: Option<f64>,
     /// The host's busiest core, everything included, 0..=1; absent where the system does not tell.
     pub busiest_core: Option<f64>,
     /// Mean over the host's cores, 0..=1.
@@ -54,19 +55,31 @@ pub struct CpuUse {
 
 /// Packets this host dropped after they had arrived, by where. Counted over the phase, for the
 /// whole host except `socket`, so other programs' drops are in it: the loss split takes the smaller
-/// of this and what is missing.
+/// of this and what is missing. What nobody counted is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct HostDrops {
     /// Our own sockets' receive queues overflowed (`SO_RXQ_OVFL`, less datagrams that came
     /// damaged). Linux counts datagrams merged by `UDP_GRO` once per bundle, here and in `stack`;
     /// whoever fills this in scales it.
-    pub socket: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<u64>,
     /// `UdpRcvbufErrors` and `UdpMemErrors` of the stack (/proc/net/snmp, snmp6); not the rest of
     /// `UdpInErrors`, which the network caused.
-    pub stack: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<u64>,
     /// Receive drops and misses of the interface.
-    pub nic: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nic: Option<u64>,
+}
+
+impl HostDrops {
+    /// Packets dropped in all, as far as they were counted; `None` where nobody counted. The stack's
+    /// count contains the socket's; the interface's drops come before either.
+    pub fn total(&self) -> Option<u64> {
+        let here = self.socket.max(self.stack);
+        here.into_iter().chain(self.nic).reduce(u64::saturating_add)
+    }
 }
 
 /// One end of a TCP transfer of one or more streams.
@@ -80,7 +93,7 @@ pub struct TcpEnd {
     /// Payload bytes written (sender) or read (receiver).
     pub bytes: ByteCount,
     /// CPU time of this end; absent where nobody measured it, as of an end that never reported.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "unknown::cpu")]
     pub cpu: Option<CpuUse>,
     /// Sender: from the first write begun to the last one returned, all streams. So long it took to
     /// give the data to the stack; what still lay in the stack then was not on the network.
@@ -115,9 +128,9 @@ pub struct StreamEnd {
     /// System calls that moved them: writes that gave at least a byte, or reads that had one.
     pub calls: u64,
     /// What the first of them moved, at the receiving end: its time is not in `elapsed`, which
-    /// begins with it. Zero at the sending end, and where the other end does not tell.
-    #[serde(default)]
-    pub first_read: ByteCount,
+    /// begins with it. Absent at the sending end, and where the other end does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub first_read: Option<ByteCount>,
     /// Congestion control in use.
     #[serde(default)]
     pub congestion: String,
@@ -177,12 +190,13 @@ pub struct StreamEnd {
     /// would be too many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<StreamSample>,
-    /// CPU share of the thread that moved this stream.
-    pub thread_cpu: f64,
+    /// CPU share of the thread that moved this stream; absent where nobody measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub thread_cpu: Option<f64>,
     /// Of that share: seconds in which the thread was runnable but another task had the core, as a
     /// share.
-    #[serde(default)]
-    pub thread_waiting: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_waiting: Option<f64>,
     /// What broke the stream, if something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -307,7 +321,7 @@ pub struct UdpSenderEnd {
     /// System calls.
     pub calls: u64,
     /// CPU time of this end; absent where nobody measured it, as of an end that never reported.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "unknown::cpu")]
     pub cpu: Option<CpuUse>,
 }
 
@@ -377,13 +391,16 @@ pub struct UdpReceiverEnd {
     pub received: u64,
     /// Payload received, duplicates left out.
     pub bytes: ByteCount,
-    /// Further copies.
-    pub duplicates: u64,
+    /// Further copies; absent of an end that never reported, as is what follows without a count of
+    /// its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicates: Option<u64>,
     /// Arrived after a datagram sent later (RFC 4737 §3).
-    pub reordered: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reordered: Option<u64>,
     /// Largest reordering extent in packets (RFC 4737 §4.2).
-    #[serde(default)]
-    pub reorder_extent: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder_extent: Option<u64>,
     /// How often a datagram came so many packets late (RFC 4737 §4.2): `(extent, how often)`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reorder_extents: Vec<(u64, u64)>,
@@ -420,24 +437,26 @@ pub struct UdpReceiverEnd {
     /// synchronised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_variation: Option<DelaySummary>,
-    /// Packets dropped inside this host.
+    /// Packets dropped inside this host; empty where nobody counted.
+    #[serde(default)]
     pub drops: HostDrops,
     /// Datagrams on the socket that did not belong to the stream: too short, not ours, of another
     /// flow. Ignored.
-    #[serde(default)]
-    pub foreign: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<u64>,
     /// Receive buffer in force (`SO_RCVBUF`), bytes as the kernel counts them.
-    #[serde(default)]
-    pub receive_buffer: ByteCount,
-    /// Smoothed interarrival jitter (RFC 3550 §6.4.1).
-    #[serde(default)]
-    pub jitter: Span,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub receive_buffer: Option<ByteCount>,
+    /// Smoothed interarrival jitter (RFC 3550 §6.4.1); absent of fewer than two datagrams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Span>,
     /// Rate asked of the sender, copied for the reader's convenience.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<BitRate>,
-    /// System calls.
-    pub calls: u64,
-    /// CPU time of this end; absent where nobody measured it, as of an end that never reported.
+    /// System calls; absent where nobody counted them.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub calls: Option<u64>,
+    /// CPU time of this end; absent where nobody measured it, as of an end that never reported.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "unknown::cpu")]
     pub cpu: Option<CpuUse>,
 }

@@ -87,10 +87,11 @@ impl VersionResult {
         let tcp = tcp.and_then(|it| it.goodput).map(|rate| ("tcp", way, HeadlineValue::Rate(rate.0 as f64)));
         let is_paced_by_tcp = tcp.is_some();
         let udp = self.udp.iter().filter(|it| it.pedigree.direction == way).flat_map(move |it| {
-            let loss = share(it.loss.lost, it.sent).map(|loss| ("udp.loss", way, loss));
+            let loss = share(it.loss.lost, it.sent.saturating_sub(it.loss.unknown));
+            let loss = loss.map(|loss| ("udp.loss", way, loss));
             // Beside TCP its rate was a share of TCP's, and says nothing of the path.
-            let rate = ("udp", way, HeadlineValue::Rate(it.goodput.0 as f64));
-            [Some(rate).filter(|_| !is_paced_by_tcp), loss]
+            let rate = it.goodput.map(|rate| ("udp", way, HeadlineValue::Rate(rate.0 as f64)));
+            [rate.filter(|_| !is_paced_by_tcp), loss]
         });
         tcp.into_iter().chain(udp.flatten()).collect()
     }

@@ -81,9 +81,10 @@ pub struct LatencyResult {
     /// Excess over the smallest round trip (RFC 5481 PDV).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pdv: Option<DelaySummary>,
-    /// Smoothed jitter of RFC 3550 §6.4.1, on round trips.
-    #[serde(default)]
-    pub jitter: Span,
+    /// Smoothed jitter of RFC 3550 §6.4.1, on round trips; absent where no two neighbours were
+    /// answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Span>,
     /// Distribution of [`Self::rtt`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Histogram>,
@@ -123,7 +124,7 @@ impl LatencyResult {
             responder: None,
             ipdv: None,
             pdv: None,
-            jitter: Span::ZERO,
+            jitter: None,
             histogram: None,
             bins: None,
             health: Health::default(),

@@ -5,6 +5,7 @@ use netaware_units::{BitRate, ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::unknown::zero_is_unknown;
 use crate::{Interval, Outcome, Pedigree};
 
 /// How the blocks of a matrix travel.
@@ -69,7 +70,7 @@ impl MatrixResult {
     /// absent when there are none.
     pub fn lost(&self) -> Option<f64> {
         let runs = || self.cells.iter().flat_map(|cell| &cell.runs);
-        let sent: ByteCount = runs().map(|run| run.client.bytes - run.unknown).sum();
+        let sent: ByteCount = runs().filter_map(|run| Some(run.client?.bytes - run.unknown)).sum();
         let lost: ByteCount = runs().map(|run| run.lost).sum();
         (sent > ByteCount(0)).then(|| lost.0 as f64 / sent.0 as f64)
     }
@@ -115,17 +116,19 @@ pub struct MatrixRun {
     /// How it ended.
     pub outcome: Outcome,
     /// The end that asked: it sends where the pedigree's direction is forward, and receives where
-    /// it is reverse.
-    pub client: MatrixEnd,
+    /// it is reverse. Absent when the transfer did not even begin.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub client: Option<MatrixEnd>,
     /// The receiving end; absent when it never reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<MatrixEnd>,
     /// Sent and not received, of what the receiving end observed to its end; zero for a TCP
     /// transfer that ended well.
     pub lost: ByteCount,
-    /// Of these: dropped inside the receiving host, by its own counters.
-    #[serde(default)]
-    pub lost_in_host: ByteCount,
+    /// Of these: dropped inside the receiving host, by its own counters; absent where nobody read
+    /// them, and for TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_in_host: Option<ByteCount>,
     /// Sent, and nobody could observe whether it arrived: the receiving end never reported, or its
     /// reports ended before the transfer did.
     #[serde(default, skip_serializing_if = "is_nothing")]
@@ -141,8 +144,9 @@ pub struct MatrixRun {
 pub struct MatrixEnd {
     /// Payload written, or read without duplicates.
     pub bytes: ByteCount,
-    /// System calls that moved them: writes or reads.
-    pub calls: u64,
+    /// System calls that moved them: writes or reads; absent where nobody counted them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
     /// Sender: from the first write until the receiver had confirmed all of it (TCP) or the last
     /// write returned (UDP). Receiver: from the first byte to the last. Absent when no time passed
     /// between the two.

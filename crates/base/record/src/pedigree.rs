@@ -110,21 +110,26 @@ pub struct Pedigree {
 }
 
 /// What the measuring hosts did wrong while a figure was taken. All zero or absent is a healthy
-/// instrument.
+/// instrument; what nobody watched is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Health {
     /// Datagrams that left later than the tolerance after their due time.
-    pub late_sends: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_sends: Option<u64>,
     /// The worst such delay.
-    pub worst_lateness: Span,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst_lateness: Option<Span>,
     /// Datagrams that never left this host.
-    pub not_sent: u64,
-    /// Datagrams the receiving host dropped after they had arrived there.
-    pub host_drops: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_sent: Option<u64>,
+    /// Datagrams the receiving host dropped after they had arrived there, by its own counters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_drops: Option<u64>,
     /// Samples whose kernel timestamp was missing or implausible (for example because the wall
     /// clock was stepped), so that the application's was used.
-    pub stamp_fallbacks: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamp_fallbacks: Option<u64>,
     /// Share of CPU time the hypervisor withheld from the prober's host, 0..=1; absent where the
     /// system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,7 @@ use netaware_units::{BitRate, ByteCount, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::unknown::{self, zero_is_unknown};
 use crate::{Health, Interval, Limit, Outcome, Pedigree, ReceiverTick, UdpReceiverEnd, UdpSenderEnd};
 
 /// One direction, all rounds together.
@@ -20,37 +21,48 @@ pub struct UdpResult {
     /// Payload rate aimed at; absent for as fast as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<BitRate>,
-    /// Payload rate that left the sender.
-    pub sent_rate: BitRate,
-    /// Payload rate at the receiver, duplicates left out.
-    pub goodput: BitRate,
+    /// Payload rate that left the sender; absent when nobody could tell, and when nothing left.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub sent_rate: Option<BitRate>,
+    /// Payload rate at the receiver, duplicates left out; absent when it never reported, and when
+    /// less than two datagrams came: no time passes between fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub goodput: Option<BitRate>,
     /// The same rates with all that a link has to carry besides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<WireRates>,
     /// Messages about the stream that had to be repeated.
     #[serde(default)]
     pub exchanges: Exchanges,
-    /// Datagrams that left.
+    /// Datagrams that left, as far as either end knows: of a sender that never reported, up to the
+    /// highest number that came.
     pub sent: u64,
-    /// Planned ones that never left the sender.
-    pub not_sent: u64,
-    /// Received, without duplicates.
+    /// Planned ones that never left the sender; absent when it never reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_sent: Option<u64>,
+    /// Known to have been received, without duplicates. What became of those that nobody observed
+    /// is `loss.unknown`.
     pub received: u64,
-    /// Received per second.
-    pub packets_per_second: f64,
+    /// Received per second; absent as `goodput` is.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub packets_per_second: Option<f64>,
     /// What went missing, and where.
     pub loss: LossSplit,
-    /// Further copies.
-    pub duplicates: u64,
-    /// Overtaken (RFC 4737 §3).
-    pub reordered: u64,
+    /// Further copies; absent when the receiver never reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicates: Option<u64>,
+    /// Overtaken (RFC 4737 §3); absent when the receiver never reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reordered: Option<u64>,
     /// Receiver's slices.
     #[serde(default)]
     pub ticks: Vec<ReceiverTick>,
-    /// The sending end (of the last round).
-    pub sender: UdpSenderEnd,
-    /// The receiving end (of the last round).
-    pub receiver: UdpReceiverEnd,
+    /// The sending end (of the last round that it reported); absent when it never did.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub sender: Option<UdpSenderEnd>,
+    /// The receiving end (of the last round of which it told anything); absent when it never did.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "unknown::udp_receiver")]
+    pub receiver: Option<UdpReceiverEnd>,
     /// Who set the rate.
     pub limit: Limit,
     /// What the instrument did wrong.
@@ -69,10 +81,12 @@ pub struct WireRates {
     pub frames: u32,
     /// With a VLAN tag (IEEE 802.1Q).
     pub vlan: bool,
-    /// That left.
-    pub sent: BitRate,
-    /// That arrived.
-    pub received: BitRate,
+    /// That left; absent when nobody could tell, and when nothing left.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub sent: Option<BitRate>,
+    /// That arrived; absent as the goodput is.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub received: Option<BitRate>,
 }
 
 /// What UDPmon calls time-outs: messages around the data that had to be repeated, because they or
@@ -81,11 +95,14 @@ pub struct WireRates {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Exchanges {
     /// While the receiver's statistics were cleared and the stream was set up: repeated set-up
-    /// datagrams, and segments of the control connection sent again.
-    pub clearing: u64,
+    /// datagrams, and segments of the control connection sent again. Absent where the system does
+    /// not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clearing: Option<u64>,
     /// While the receiver's statistics were fetched: segments of the control connection sent again
-    /// since the stream began.
-    pub fetching: u64,
+    /// since the stream began. Absent where the system does not tell, and where nothing was fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetching: Option<u64>,
 }
 
 /// Loss by where it happened. Of what was sent, each datagram was received, lost, or is unknown:
@@ -96,10 +113,13 @@ pub struct LossSplit {
     /// Sent and not received, although the receiver was listening to the end or got datagrams that
     /// were sent later.
     pub lost: u64,
-    /// Of these: dropped inside the receiving host, by its own counters.
-    pub host: u64,
-    /// The rest: lost on the way.
-    pub network: u64,
+    /// Of these: dropped inside the receiving host, by its own counters; absent where nobody read
+    /// them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<u64>,
+    /// The rest: lost on the way; absent where nobody knows what the host dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<u64>,
     /// Sent, and nobody could observe whether they arrived: the receiver's reports ended before
     /// the stream did. They are neither received nor lost.
     #[serde(default, skip_serializing_if = "netaware_units::is_default")]
@@ -120,7 +140,7 @@ impl UdpResult {
 
     /// Share of the planned datagrams whose fate is known, 0..=1: sent, and then received or lost.
     pub fn known_share(&self) -> f64 {
-        let planned = self.sent.saturating_add(self.not_sent);
+        let planned = self.sent.saturating_add(self.not_sent.unwrap_or(0));
         let known = self.sent.saturating_sub(self.loss.unknown);
         if planned > 0 { known as f64 / planned as f64 } else { 0.0 }
     }
@@ -130,8 +150,9 @@ impl UdpResult {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct GapSummary {
-    /// What was planned; zero if nothing was.
-    pub planned: Span,
+    /// What was planned; absent if nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
+    pub planned: Option<Span>,
     /// Gaps seen.
     pub count: u64,
     /// Mean in nanoseconds, with decimals: the mean rate is judged to 0.01 %.

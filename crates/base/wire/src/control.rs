@@ -269,6 +269,7 @@ pub enum ServerMessage {
         /// Position among the streams.
         stream: u16,
         /// Some samples.
+        #[serde(serialize_with = "older::samples")]
         samples: Vec<StreamSample>,
     },
     /// When packets of a volley came to this end, in the order of arrival, or left it; in as many
@@ -294,6 +295,7 @@ pub enum ServerMessage {
         /// How it ended.
         outcome: Outcome,
         /// What the responder saw.
+        #[serde(serialize_with = "older::report")]
         report: EndReport,
     },
     /// I heard you.

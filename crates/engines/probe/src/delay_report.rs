@@ -200,7 +200,7 @@ pub fn latency(rounds: &[EchoRound], context: &Context) -> LatencyResult {
         rounds.iter().flat_map(|round| round.series().into_iter().chain([None])).collect();
     let sum = |count: fn(&EchoCounts) -> u64| rounds.iter().map(|round| count(&round.counts)).sum();
     let pedigree = pedigree(rounds, context, held.len() < rtts.len());
-    let health = Health { not_sent: sum(|counts| counts.not_sent), ..context.health.clone() };
+    let health = Health { not_sent: Some(sum(|counts| counts.not_sent)), ..context.health.clone() };
     // In a closed loop a request is due when the one before has its verdict: nothing to correct.
     let from_due: Option<Vec<Span>> =
         context.pacing.arrivals().map(|_| samples().map(|sample| sample.from_due).collect());
@@ -297,12 +297,12 @@ fn excess(series: &[Option<i64>]) -> Option<DelaySummary> {
     summary::of_delays(&excess.collect::<Vec<_>>())
 }
 
-fn jitter(series: &[Option<i64>]) -> Span {
+fn jitter(series: &[Option<i64>]) -> Option<Span> {
     let mut jitter = RtpJitter::new();
     for delay in series {
         jitter.observe(*delay);
     }
-    jitter.value().map_or(Span::ZERO, |nanos| Span::from_nanos(nanos.round() as i64))
+    jitter.value().map(|nanos| Span::from_nanos(nanos.round() as i64))
 }
 
 fn spread_ns(delays: impl Iterator<Item = Span>) -> Option<f64> {

@@ -23,21 +23,33 @@ pub fn split(sent: u64, receiver: Option<&UdpReceiverEnd>) -> LossSplit {
     let (received, drops) = (receiver.received, receiver.drops);
     let observed = receiver.observed.map_or(sent, |observed| observed.max(received).min(sent));
     let lost = observed.saturating_sub(received);
-    // The stack's count contains the socket's; the interface's drops come before either.
-    let host = lost.min(drops.socket.max(drops.stack).saturating_add(drops.nic));
-    LossSplit { lost, host, network: lost - host, unknown: sent - observed, ratio: wilson(lost, observed) }
+    // Where nothing is missing, no counter is needed to know that the host lost nothing of it.
+    let host = if lost == 0 { Some(0) } else { drops.total().map(|drops| lost.min(drops)) };
+    LossSplit {
+        lost,
+        host,
+        network: host.map(|host| lost - host),
+        unknown: sent - observed,
+        ratio: wilson(lost, observed),
+    }
 }
 
 /// The loss of several streams together, which sent so many datagrams in all.
 pub fn total(sent: u64, splits: impl IntoIterator<Item = LossSplit>) -> LossSplit {
-    let sum = splits.into_iter().fold(LossSplit::default(), |sum, next| LossSplit {
+    let sum = splits.into_iter().reduce(|sum, next| LossSplit {
         lost: sum.lost.saturating_add(next.lost),
-        host: sum.host.saturating_add(next.host),
-        network: sum.network.saturating_add(next.network),
+        host: both(sum.host, next.host),
+        network: both(sum.network, next.network),
         unknown: sum.unknown.saturating_add(next.unknown),
         ratio: None,
     });
+    let sum = sum.unwrap_or_default();
     LossSplit { ratio: wilson(sum.lost, sent.saturating_sub(sum.unknown)), ..sum }
+}
+
+/// A sum is known where both parts are.
+fn both(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    Some(one?.saturating_add(other?))
 }
 
 /// Wilson's 95 % interval for `hits` of `of`; `None` of none.
@@ -54,13 +66,15 @@ pub fn wilson(hits: u64, of: u64) -> Option<Interval> {
     Some(Interval { estimate: p, lo, hi, confidence: 0.95 })
 }
 
-/// Drops of several phases on the same host.
+/// Drops of several phases on the same host; a place that was not counted in one of them is unknown
+/// over all.
 pub fn sum(drops: impl IntoIterator<Item = HostDrops>) -> HostDrops {
-    drops.into_iter().fold(HostDrops::default(), |sum, next| HostDrops {
-        socket: sum.socket.saturating_add(next.socket),
-        stack: sum.stack.saturating_add(next.stack),
-        nic: sum.nic.saturating_add(next.nic),
-    })
+    let sum = drops.into_iter().reduce(|sum, next| HostDrops {
+        socket: both(sum.socket, next.socket),
+        stack: both(sum.stack, next.stack),
+        nic: both(sum.nic, next.nic),
+    });
+    sum.unwrap_or_default()
 }
 
 /// Loss of each slice, `lost / (lost + packets)`, in order: samples for the comparison. Slices in
@@ -84,7 +98,8 @@ mod tests {
 
     #[test]
     fn the_hosts_part_never_exceeds_what_is_missing() {
-        let drops = |socket, stack, nic| HostDrops { socket, stack, nic };
+        let drops =
+            |socket, stack, nic| HostDrops { socket: Some(socket), stack: Some(stack), nic: Some(nic) };
         let rows = [
             (100, 100, drops(5, 5, 5), (0, 0, 0)),
             (100, 90, drops(0, 0, 0), (10, 0, 10)),
@@ -97,7 +112,7 @@ mod tests {
         ];
         for (n, (sent, received, drops, (lost, host, network))) in rows.into_iter().enumerate() {
             let split = split(sent, Some(&UdpReceiverEnd { received, drops, ..UdpReceiverEnd::default() }));
-            assert_eq!((split.lost, split.host, split.network), (lost, host, network), "row {n}");
+            assert_eq!((split.lost, split.host, split.network), (lost, Some(host), Some(network)), "row {n}");
             assert_eq!(split.unknown, 0, "row {n}");
         }
     }
@@ -129,7 +144,7 @@ mod tests {
         let end = |received, observed| UdpReceiverEnd { received, observed, ..UdpReceiverEnd::default() };
         let parts = [split(1000, Some(&end(400, Some(500)))), split(500, Some(&end(500, None)))];
         let total = total(1500, parts);
-        assert_eq!((total.lost, total.network, total.unknown), (100, 100, 500));
+        assert_eq!((total.lost, total.network, total.unknown), (100, None, 500), "nobody read the counters");
         assert!((total.ratio.unwrap().estimate - 0.1).abs() < 1e-12);
     }
 
@@ -160,9 +175,27 @@ mod tests {
 
     #[test]
     fn drops_of_phases_add_up_by_place_and_never_overflow() {
-        let drops = |socket, stack, nic| HostDrops { socket, stack, nic };
+        let drops =
+            |socket, stack, nic| HostDrops { socket: Some(socket), stack: Some(stack), nic: Some(nic) };
         assert_eq!(sum([drops(1, 2, 3), drops(10, 20, 30), drops(0, 0, 5)]), drops(11, 22, 38));
         assert_eq!(sum([drops(u64::MAX, 1, 2), drops(1, 1, 1)]), drops(u64::MAX, 2, 3));
         assert_eq!(sum([]), HostDrops::default());
+    }
+
+    #[test]
+    fn what_a_host_dropped_that_never_reported_is_unknown_and_not_zero() {
+        let counted = HostDrops { socket: Some(4), ..HostDrops::default() };
+        let end = |drops| UdpReceiverEnd { received: 90, drops, ..UdpReceiverEnd::default() };
+        let silent = split(100, Some(&end(HostDrops::default())));
+        assert_eq!((silent.lost, silent.host, silent.network), (10, None, None));
+        let told = split(100, Some(&end(counted)));
+        assert_eq!((told.lost, told.host, told.network), (10, Some(4), Some(6)));
+        let unheard = split(100, None);
+        assert_eq!((unheard.host, unheard.network, unheard.unknown), (None, None, 100));
+        for pair in [[told.clone(), silent], [told, unheard]] {
+            let total = total(200, pair);
+            assert_eq!((total.host, total.network), (None, None), "{total:?}");
+        }
+        assert_eq!(sum([counted, HostDrops::default()]), HostDrops::default());
     }
 }

@@ -21,21 +21,20 @@ use crate::loss_split;
 
 /// A TCP transfer of `bytes` by what both ends told; an end that never told is `None`.
 pub fn tcp_run(round: u16, outcome: Outcome, client: Option<&TcpEnd>, server: Option<&TcpEnd>) -> MatrixRun {
-    let streams =
-        |end: &TcpEnd, of: fn(&netaware_record::StreamEnd) -> u64| end.streams.iter().map(of).sum::<u64>();
-    let sending = client.map_or_else(MatrixEnd::default, |end| {
-        client_end(end.bytes, streams(end, |stream| stream.calls), end.elapsed)
-    });
+    let calls = |end: &TcpEnd| end.streams.iter().map(|stream| stream.calls).reduce(u64::saturating_add);
+    let sending = client.map(|end| client_end(end.bytes, calls(end), end.elapsed));
     let receiving = server.map(|end| {
-        let first = ByteCount(streams(end, |stream| stream.first_read.0));
-        server_end(end.bytes, streams(end, |stream| stream.calls), first, end.elapsed)
+        let first = end.streams.iter().map(|stream| stream.first_read).sum::<Option<ByteCount>>();
+        // A receiver that was pieced together from its slices told of no stream.
+        let first = first.filter(|_| !end.streams.is_empty());
+        server_end(end.bytes, calls(end), first, end.elapsed)
     });
     MatrixRun {
         round,
         outcome,
-        lost: receiving.map_or(ByteCount(0), |end| sending.bytes - end.bytes),
-        lost_in_host: ByteCount(0),
-        unknown: if receiving.is_some() { ByteCount(0) } else { sending.bytes },
+        lost: sending.zip(receiving).map_or(ByteCount(0), |(from, to)| from.bytes - to.bytes),
+        lost_in_host: None,
+        unknown: if receiving.is_some() { ByteCount(0) } else { sending.unwrap_or_default().bytes },
         retransmits: client.and_then(|end| {
             end.streams.iter().filter_map(|stream| stream.retransmits).reduce(u64::saturating_add)
         }),
@@ -53,9 +52,11 @@ pub fn udp_run(
     server: Option<&UdpReceiverEnd>,
 ) -> MatrixRun {
     let sent = client.map_or(0, |end| end.sent);
-    let sending = client.map_or_else(MatrixEnd::default, |end| client_end(end.bytes, end.sent, end.elapsed));
-    let receiving =
-        server.map(|end| server_end(end.bytes, end.received + end.duplicates, block, end.elapsed));
+    let sending = client.map(|end| client_end(end.bytes, Some(end.sent), end.elapsed));
+    let receiving = server.map(|end| {
+        let calls = end.duplicates.map(|duplicates| end.received + duplicates);
+        server_end(end.bytes, calls, Some(block), end.elapsed)
+    });
     let sent = sent.max(server.map_or(0, |end| end.highest));
     let loss = loss_split::split(sent, server);
     let of = |datagrams: u64| ByteCount(datagrams.saturating_mul(block.0));
@@ -65,7 +66,7 @@ pub fn udp_run(
         client: sending,
         server: receiving,
         lost: of(loss.lost),
-        lost_in_host: of(loss.host),
+        lost_in_host: loss.host.map(of),
         unknown: of(loss.unknown),
         retransmits: None,
     }
@@ -81,26 +82,27 @@ pub fn cell(bytes: ByteCount, block: ByteCount, runs: Vec<MatrixRun>) -> MatrixC
     MatrixCell {
         bytes,
         block,
-        client_time: over(&|run| time(Some(&run.client))),
-        client_throughput: over(&|run| rate(Some(&run.client))),
+        client_time: over(&|run| time(run.client.as_ref())),
+        client_throughput: over(&|run| rate(run.client.as_ref())),
         server_time: over(&|run| time(run.server.as_ref())),
         server_throughput: over(&|run| rate(run.server.as_ref())),
         runs,
     }
 }
 
-fn client_end(bytes: ByteCount, calls: u64, elapsed: Span) -> MatrixEnd {
-    end(bytes, calls, bytes, elapsed)
+fn client_end(bytes: ByteCount, calls: Option<u64>, elapsed: Span) -> MatrixEnd {
+    end(bytes, calls, Some(bytes), elapsed)
 }
 
-/// `first` came before the clock started.
-fn server_end(bytes: ByteCount, calls: u64, first: ByteCount, elapsed: Span) -> MatrixEnd {
-    end(bytes, calls, bytes - first, elapsed)
+/// `first` came before the clock started; without it nobody knows how much came in its time.
+fn server_end(bytes: ByteCount, calls: Option<u64>, first: Option<ByteCount>, elapsed: Span) -> MatrixEnd {
+    end(bytes, calls, first.map(|first| bytes - first), elapsed)
 }
 
-fn end(bytes: ByteCount, calls: u64, timed: ByteCount, elapsed: Span) -> MatrixEnd {
+fn end(bytes: ByteCount, calls: Option<u64>, timed: Option<ByteCount>, elapsed: Span) -> MatrixEnd {
     let elapsed = Some(elapsed).filter(|span| *span > Span::ZERO);
-    let throughput = elapsed.filter(|_| timed.0 > 0).map(|span| BitRate::mean(timed, span));
+    let timed = timed.filter(|timed| timed.0 > 0);
+    let throughput = elapsed.zip(timed).map(|(span, timed)| BitRate::mean(timed, span));
     MatrixEnd { bytes, calls, elapsed, throughput }
 }
 
@@ -124,7 +126,11 @@ mod tests {
     use netaware_record::{HostDrops, StreamEnd};
 
     fn tcp_end(bytes: u64, calls: u64, first_read: u64, micros: i64) -> TcpEnd {
-        let stream = StreamEnd { calls, first_read: ByteCount(first_read), ..StreamEnd::default() };
+        let stream = StreamEnd {
+            calls,
+            first_read: Some(ByteCount(first_read)).filter(|first| first.0 > 0),
+            ..StreamEnd::default()
+        };
         TcpEnd {
             bytes: ByteCount(bytes),
             elapsed: Span::from_micros(micros),
@@ -138,9 +144,12 @@ mod tests {
         // 10 Mbit/s: the remaining 98,552 bytes take 78.8416 ms.
         let (client, server) = (tcp_end(100_000, 10, 0, 90_000), tcp_end(100_000, 69, 1448, 78_842));
         let run = tcp_run(0, Outcome::Complete, Some(&client), Some(&server));
-        assert_eq!(run.client.throughput, Some(BitRate(8_888_888)));
+        assert_eq!(run.client.unwrap().throughput, Some(BitRate(8_888_888)));
         assert_eq!(run.server.unwrap().throughput, Some(BitRate(9_999_949)));
-        assert_eq!((run.client.calls, run.server.unwrap().calls, run.lost), (10, 69, ByteCount(0)));
+        assert_eq!(
+            (run.client.unwrap().calls, run.server.unwrap().calls, run.lost),
+            (Some(10), Some(69), ByteCount(0))
+        );
     }
 
     #[test]
@@ -153,7 +162,7 @@ mod tests {
             UdpReceiverEnd { received: 1, bytes: ByteCount(1000), ..UdpReceiverEnd::default() },
         );
         let run = udp_run(0, Outcome::Complete, ByteCount(1000), Some(&client), Some(&server));
-        assert_eq!((run.client.throughput, run.client.elapsed), (None, None));
+        assert_eq!((run.client.unwrap().throughput, run.client.unwrap().elapsed), (None, None));
         assert_eq!((run.server.unwrap().throughput, run.server.unwrap().elapsed), (None, None));
     }
 
@@ -176,11 +185,11 @@ mod tests {
         let server = UdpReceiverEnd {
             received: 15,
             bytes: ByteCount(750),
-            drops: HostDrops { socket: 2, ..HostDrops::default() },
+            drops: HostDrops { socket: Some(2), ..HostDrops::default() },
             ..UdpReceiverEnd::default()
         };
         let run = udp_run(1, Outcome::Complete, ByteCount(50), Some(&client), Some(&server));
-        assert_eq!((run.lost, run.lost_in_host), (ByteCount(250), ByteCount(100)));
+        assert_eq!((run.lost, run.lost_in_host), (ByteCount(250), Some(ByteCount(100))));
         let unheard = udp_run(1, Outcome::Failed, ByteCount(50), Some(&client), None);
         assert_eq!((unheard.lost, unheard.server), (ByteCount(0), None));
         assert_eq!(unheard.unknown, ByteCount(1000), "no server has told what became of them");
@@ -189,7 +198,7 @@ mod tests {
     #[test]
     fn a_cell_is_the_median_of_complete_runs_between_the_extremes() {
         let run = |outcome, rate| MatrixRun {
-            client: MatrixEnd { throughput: rate, ..MatrixEnd::default() },
+            client: Some(MatrixEnd { throughput: rate, ..MatrixEnd::default() }),
             ..udp_run(0, outcome, ByteCount(1), None, None)
         };
         let runs = vec![
@@ -215,32 +224,32 @@ mod tests {
         };
         let server = UdpReceiverEnd {
             received: 15,
-            duplicates: 2,
+            duplicates: Some(2),
             bytes: ByteCount(750),
             // Two more than the client knows of have left it.
             highest: 22,
             elapsed: Span::from_millis(5),
-            drops: HostDrops { socket: 2, ..HostDrops::default() },
+            drops: HostDrops { socket: Some(2), ..HostDrops::default() },
             ..UdpReceiverEnd::default()
         };
         let want = MatrixRun {
             round: 3,
             outcome: Outcome::Interrupted,
-            client: MatrixEnd {
+            client: Some(MatrixEnd {
                 bytes: ByteCount(1000),
-                calls: 20,
+                calls: Some(20),
                 elapsed: Some(Span::from_millis(10)),
                 throughput: Some(BitRate(800_000)),
-            },
+            }),
             // The first datagram came before the clock began.
             server: Some(MatrixEnd {
                 bytes: ByteCount(750),
-                calls: 17,
+                calls: Some(17),
                 elapsed: Some(Span::from_millis(5)),
                 throughput: Some(BitRate(1_120_000)),
             }),
             lost: ByteCount(350),
-            lost_in_host: ByteCount(100),
+            lost_in_host: Some(ByteCount(100)),
             unknown: ByteCount(0),
             retransmits: None,
         };
@@ -249,10 +258,24 @@ mod tests {
     }
 
     #[test]
+    fn an_end_that_never_reported_has_no_figures_and_not_a_throughput_of_zero() {
+        let nobody = tcp_run(0, Outcome::Failed, None, None);
+        assert_eq!((nobody.client, nobody.server, nobody.lost_in_host), (None, None, None));
+        // The streams of a receiver that was pieced together from its slices are unknown.
+        let pieced = TcpEnd { streams: Vec::new(), ..tcp_end(70_000, 0, 0, 50_000) };
+        let run = tcp_run(0, Outcome::Failed, Some(&tcp_end(100_000, 10, 0, 90_000)), Some(&pieced));
+        assert_eq!((run.server.unwrap().throughput, run.server.unwrap().calls), (None, None));
+        let pieced = UdpReceiverEnd { received: 15, observed: Some(15), ..UdpReceiverEnd::default() };
+        let sender = UdpSenderEnd { sent: 20, ..UdpSenderEnd::default() };
+        let run = udp_run(0, Outcome::Failed, ByteCount(50), Some(&sender), Some(&pieced));
+        assert_eq!((run.lost, run.unknown), (ByteCount(0), ByteCount(250)));
+    }
+
+    #[test]
     fn a_cell_has_the_times_and_the_throughputs_of_both_ends() {
         let (client, server) = (tcp_end(2_000, 4, 0, 80), tcp_end(1_500, 3, 500, 40));
         let run = tcp_run(2, Outcome::Complete, Some(&client), Some(&server));
-        assert_eq!((run.round, run.lost, run.lost_in_host), (2, ByteCount(500), ByteCount(0)));
+        assert_eq!((run.round, run.lost, run.lost_in_host), (2, ByteCount(500), None));
         let once = |value| Some(Interval { estimate: value, lo: value, hi: value, confidence: 0.0 });
         let want = MatrixCell {
             bytes: ByteCount(2_000),

@@ -52,8 +52,7 @@ impl CpuSnapshot {
     }
 
     /// What was used since `earlier`, `elapsed` ago by the caller's monotonic clock.
-    /// `busiest_thread` is left at 0 and `denied` absent for the caller, who knows which threads
-    /// moved data.
+    /// `busiest_thread` and `denied` are absent: the caller knows which threads moved data.
     ///
     /// Cores that were not online at both ends are left out. Shares of the process are 0 when no
     /// time has passed.
@@ -70,7 +69,7 @@ impl CpuSnapshot {
         CpuUse {
             process_user,
             process_system,
-            busiest_thread: 0.0,
+            busiest_thread: None,
             busiest_core: full.map(|core| core.share(core.busy())).reduce(f64::max).filter(|_| known),
             host: known.then(|| total.share(total.busy())),
             softirq: known.then(|| total.share(total.interrupt())),

@@ -55,18 +55,21 @@ impl DropSnapshot {
     /// taken out.
     ///
     /// `nic` cannot be told apart by IP version: it is the same for both. Counters that are missing
-    /// at either end, or that ran backwards because a device was replaced, count as 0.
+    /// at either end are absent; those that ran backwards because a device was replaced count as 0.
     #[must_use]
-    pub fn since(&self, earlier: &Self, version: IpVersion, socket: u64) -> HostDrops {
+    pub fn since(&self, earlier: &Self, version: IpVersion, socket: Option<u64>) -> HostDrops {
         let (now, before) = match version {
             IpVersion::V4 => (self.ipv4, earlier.ipv4),
             IpVersion::V6 => (self.ipv6, earlier.ipv6),
         };
-        let UdpErrors { here, damaged } =
-            now.zip(before).map(|(now, then)| now.since(then)).unwrap_or_default();
+        let errors = now.zip(before).map(|(now, then)| now.since(then));
+        let damaged = errors.unwrap_or_default().damaged;
         let grown = |(name, now): (&String, &u64)| Some(now.saturating_sub(*earlier.nics.get(name)?));
-        let nic = self.nics.iter().filter_map(grown).fold(0, u64::saturating_add);
-        HostDrops { socket: socket.saturating_sub(damaged), stack: here, nic }
+        HostDrops {
+            socket: socket.map(|dropped| dropped.saturating_sub(damaged)),
+            stack: errors.map(|errors| errors.here),
+            nic: self.nics.iter().filter_map(grown).reduce(u64::saturating_add),
+        }
     }
 }
 
@@ -201,8 +204,10 @@ mod tests {
     fn each_ip_version_gets_its_own_stack_and_both_get_the_nics() {
         let earlier = snapshot(errors(10, 0), errors(100, 4), &[("a", 5), ("gone", 9)]);
         let later = snapshot(errors(13, 2), errors(107, 4), &[("a", 7), ("new", 50)]);
-        assert_eq!(later.since(&earlier, IpVersion::V4, 0), HostDrops { socket: 0, stack: 3, nic: 2 });
-        assert_eq!(later.since(&earlier, IpVersion::V6, 0), HostDrops { socket: 0, stack: 7, nic: 2 });
+        for (version, stack) in [(IpVersion::V4, 3), (IpVersion::V6, 7)] {
+            let want = HostDrops { socket: Some(0), stack: Some(stack), nic: Some(2) };
+            assert_eq!(later.since(&earlier, version, Some(0)), want);
+        }
     }
 
     #[test]
@@ -210,17 +215,21 @@ mod tests {
         let earlier = snapshot(errors(10, 5), None, &[]);
         let later = snapshot(errors(13, 16), None, &[]);
         // Three for want of room and eleven damaged make fourteen that the socket counts.
-        assert_eq!(later.since(&earlier, IpVersion::V4, 14), HostDrops { socket: 3, stack: 3, nic: 0 });
-        assert_eq!(later.since(&earlier, IpVersion::V4, 4).socket, 0);
-        assert_eq!(later.since(&earlier, IpVersion::V6, 4).socket, 4, "without counters all that is known");
+        let want = HostDrops { socket: Some(3), stack: Some(3), nic: None };
+        assert_eq!(later.since(&earlier, IpVersion::V4, Some(14)), want);
+        assert_eq!(later.since(&earlier, IpVersion::V4, Some(4)).socket, Some(0));
+        let alone = later.since(&earlier, IpVersion::V6, Some(4));
+        let want = HostDrops { socket: Some(4), ..HostDrops::default() };
+        assert_eq!(alone, want, "without counters all that is known");
     }
 
     #[test]
-    fn missing_and_backward_counters_are_no_drops() {
+    fn backward_counters_are_no_drops_and_missing_ones_are_unknown() {
         let earlier = snapshot(errors(10, 0), None, &[("a", 5)]);
         let later = snapshot(errors(3, 0), errors(7, 0), &[("a", 1)]);
-        assert_eq!(later.since(&earlier, IpVersion::V4, 0), HostDrops::default());
-        assert_eq!(later.since(&earlier, IpVersion::V6, 0), HostDrops::default());
+        let want = HostDrops { socket: None, stack: Some(0), nic: Some(0) };
+        assert_eq!(later.since(&earlier, IpVersion::V4, None), want);
+        assert_eq!(later.since(&earlier, IpVersion::V6, None), HostDrops { stack: None, ..want });
     }
 
     #[test]

@@ -131,7 +131,7 @@ fn print_tcp(what: &str, end: &TcpEnd) {
         BitRate::mean(end.bytes, end.elapsed).mbits_f64() / 1e3,
         end.elapsed,
         end.bytes.0.checked_div(calls).unwrap_or(0),
-        end.cpu.unwrap_or_default().busiest_thread,
+        end.cpu.unwrap_or_default().busiest_thread.unwrap_or_default(),
         end.outcome,
     );
 }
@@ -145,7 +145,7 @@ fn print_udp_sender(end: &UdpSenderEnd) {
         end.not_sent,
         end.late,
         end.worst_lateness,
-        end.cpu.unwrap_or_default().busiest_thread,
+        end.cpu.unwrap_or_default().busiest_thread.unwrap_or_default(),
         end.outcome,
     );
     print_gaps(end.gaps.as_ref());
@@ -157,10 +157,10 @@ fn print_udp_receiver(end: &UdpReceiverEnd) {
         "received: {:.3} M/s, {}, lost {lost} (dropped here {}), {} calls, buffer {}, thread {:.2}, {:?}",
         end.received as f64 / end.elapsed.secs_f64() / 1e6,
         end.received,
-        end.drops.socket,
-        end.calls,
-        end.receive_buffer,
-        end.cpu.unwrap_or_default().busiest_thread,
+        end.drops.socket.unwrap_or_default(),
+        end.calls.unwrap_or_default(),
+        end.receive_buffer.unwrap_or_default(),
+        end.cpu.unwrap_or_default().busiest_thread.unwrap_or_default(),
         end.outcome,
     );
     print_gaps(end.gaps.as_ref());

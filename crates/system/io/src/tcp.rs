@@ -335,7 +335,7 @@ fn summarise(start: Mono, ends: Vec<Ended>) -> TcpEnd {
         Outcome::Complete
     };
     let last = ends.iter().map(|end| end.at).max().unwrap_or(start);
-    let busiest = ends.iter().map(|end| end.stream.thread_cpu).fold(0.0, f64::max);
+    let busiest = ends.iter().filter_map(|end| end.stream.thread_cpu).reduce(f64::max);
     TcpEnd {
         outcome,
         elapsed: (last - start).or_zero(),

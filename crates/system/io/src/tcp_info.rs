@@ -115,7 +115,7 @@ impl TcpInfo {
 }
 
 /// Zero is what the kernel says of what it has not measured, or does not tell.
-fn known<T: Default + PartialEq>(figure: T) -> Option<T> {
+pub(crate) fn known<T: Default + PartialEq>(figure: T) -> Option<T> {
     (figure != T::default()).then_some(figure)
 }
 

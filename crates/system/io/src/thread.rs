@@ -61,17 +61,17 @@ pub fn allowed_cores() -> Vec<usize> {
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadUse {
     at: netaware_units::Mono,
-    used: Span,
-    waiting: Span,
+    used: Option<Span>,
+    waiting: Option<Span>,
 }
 
-/// Shares of the time passed.
+/// Shares of the time passed; absent where the system does not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ThreadShare {
-    /// On a core, 0..=1; zero where the system does not tell.
-    pub used: f64,
-    /// Ready to run while something else had the core, 0..=1; zero where the system does not tell.
-    pub waiting: f64,
+    /// On a core, 0..=1.
+    pub used: Option<f64>,
+    /// Ready to run while something else had the core, 0..=1.
+    pub waiting: Option<f64>,
 }
 
 impl ThreadUse {
@@ -84,28 +84,28 @@ impl ThreadUse {
     pub fn share(&self) -> ThreadShare {
         let now = Self::begin();
         let elapsed = (now.at - self.at).secs_f64();
-        let share = |now: Span, before: Span| {
-            if elapsed > 0.0 { ((now - before).secs_f64() / elapsed).clamp(0.0, 1.0) } else { 0.0 }
+        let share = |now: Option<Span>, before: Option<Span>| {
+            let spent = (now? - before?).secs_f64();
+            (elapsed > 0.0).then(|| (spent / elapsed).clamp(0.0, 1.0))
         };
         ThreadShare { used: share(now.used, self.used), waiting: share(now.waiting, self.waiting) }
     }
 }
 
 #[cfg(target_os = "linux")]
-fn cpu_time() -> Span {
+fn cpu_time() -> Option<Span> {
     // SAFETY: all-zero is a valid rusage, and the call only writes to it.
-    let usage = unsafe {
+    let (status, usage) = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
-        usage
+        (libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage), usage)
     };
     let span = |time: libc::timeval| Span::from_secs(time.tv_sec) + Span::from_micros(time.tv_usec);
-    span(usage.ru_utime) + span(usage.ru_stime)
+    (status == 0).then(|| span(usage.ru_utime) + span(usage.ru_stime))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn cpu_time() -> Span {
-    Span::ZERO
+fn cpu_time() -> Option<Span> {
+    None
 }
 
 /// CPU time of the calling thread to the nanosecond, for loops: one system call, no file. Zero
@@ -123,10 +123,9 @@ pub(crate) fn cpu_time_exact() -> Span {
 }
 
 /// Second number of `/proc/thread-self/schedstat`: ns spent on a run queue.
-fn waiting_time() -> Span {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanos = text.split_whitespace().nth(1).and_then(|number| number.parse().ok());
-    Span::from_nanos(nanos.unwrap_or(0))
+fn waiting_time() -> Option<Span> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().nth(1)?.parse().ok().map(Span::from_nanos)
 }
 
 #[cfg(test)]
@@ -156,6 +155,7 @@ mod tests {
     #[test]
     fn shares_stay_between_zero_and_one() {
         let share = ThreadUse::begin().share();
-        assert!((0.0..=1.0).contains(&share.used) && (0.0..=1.0).contains(&share.waiting));
+        let known = share.used.into_iter().chain(share.waiting);
+        assert!(known.into_iter().all(|share| (0.0..=1.0).contains(&share)));
     }
 }

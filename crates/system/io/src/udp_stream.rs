@@ -127,12 +127,12 @@ pub fn receive(
 }
 
 /// The calling thread's core and priority are left alone. Gives the share of a core that the work
-/// took.
+/// took, where the system tells it.
 fn on_own_thread<T: Send>(
     name: &str,
     core: Option<usize>,
     work: impl FnOnce() -> T + Send,
-) -> std::io::Result<(T, f64)> {
+) -> std::io::Result<(T, Option<f64>)> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name(name.into()).spawn_scoped(scope, || {
             // A core that cannot be had costs precision, which the gaps show, and nothing else.

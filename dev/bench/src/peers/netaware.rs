@@ -62,10 +62,11 @@ pub(crate) fn paced(
 pub(crate) fn arrived(finished: &Finished) -> Result<Reading> {
     let record = parse(&finished.stdout)?;
     let udp = udp_result(&record)?;
+    let jitter = udp.receiver.as_ref().and_then(|end| end.jitter);
     Ok(vec![
-        ("Mbit/s", udp.goodput.0 as f64 / 1e6),
+        ("Mbit/s", udp.goodput.context("the UDP result has no goodput")?.0 as f64 / 1e6),
         ("loss %", lost_percent(udp)),
-        ("jitter us", udp.receiver.jitter.0 as f64 / 1e3),
+        ("jitter us", jitter.context("the UDP result has no jitter")?.0 as f64 / 1e3),
     ])
 }
 
@@ -133,7 +134,8 @@ fn read_tcp(record: &Record, cpu: f64) -> Result<Reading> {
 
 fn read_udp(record: &Record, cpu: f64) -> Result<Reading> {
     let udp = udp_result(record)?;
-    Ok(vec![("packets/s", udp.packets_per_second), ("loss %", lost_percent(udp)), ("sender CPU %", cpu)])
+    let rate = udp.packets_per_second.context("the UDP result has no rate of packets")?;
+    Ok(vec![("packets/s", rate), ("loss %", lost_percent(udp)), ("sender CPU %", cpu)])
 }
 
 fn udp_result(record: &Record) -> Result<&UdpResult> {

@@ -131,7 +131,7 @@ pub(crate) static METRICS: &[Metric] = &[
     metric("rtt.max", Kind::Time, "its largest", |v| rtt(v, |d| d.max)),
     metric("rtt.mean", Kind::Time, "its mean", |v| rtt(v, |d| d.mean)),
     metric("jitter", Kind::Time, "its smoothed jitter (RFC 3550)", |v| {
-        v.latency.iter().map(|latency| ("", latency.jitter.0 as f64)).collect()
+        v.latency.iter().filter_map(|latency| Some(("", latency.jitter?.0 as f64))).collect()
     }),
     metric("loss", Kind::Share, "requests without a response in time", |v| {
         v.latency.iter().filter_map(|l| Some(("", ratio(l.lost, l.settled())?))).collect()
@@ -161,13 +161,13 @@ pub(crate) static METRICS: &[Metric] = &[
         v.tcp.iter().filter_map(|r| Some((r.pedigree.direction.name(), r.retransmits? as f64))).collect()
     }),
     metric("udp", Kind::Rate, "UDP payload rate as received, every direction", |v| {
-        udp(v, None, |r| Some(r.goodput.0 as f64))
+        udp(v, None, |r| Some(r.goodput?.0 as f64))
     }),
     metric("udp.up", Kind::Rate, "UDP payload rate to HOST, as received", |v| {
-        udp(v, Some(Direction::Forward), |r| Some(r.goodput.0 as f64))
+        udp(v, Some(Direction::Forward), |r| Some(r.goodput?.0 as f64))
     }),
     metric("udp.down", Kind::Rate, "UDP payload rate from HOST, as received", |v| {
-        udp(v, Some(Direction::Reverse), |r| Some(r.goodput.0 as f64))
+        udp(v, Some(Direction::Reverse), |r| Some(r.goodput?.0 as f64))
     }),
     metric("udp.loss", Kind::Share, "UDP loss, every direction", |v| udp(v, None, udp_loss)),
     metric("udp.up.loss", Kind::Share, "UDP loss to HOST", |v| udp(v, Some(Direction::Forward), udp_loss)),
@@ -175,16 +175,16 @@ pub(crate) static METRICS: &[Metric] = &[
         udp(v, Some(Direction::Reverse), udp_loss)
     }),
     metric("udp.network-loss", Kind::Share, "UDP loss less what a host dropped", |v| {
-        udp(v, None, |r| udp_loss(r).and_then(|_| ratio(r.loss.network, r.sent - r.loss.unknown)))
+        udp(v, None, |r| udp_loss(r).and_then(|_| ratio(r.loss.network?, r.sent - r.loss.unknown)))
     }),
     metric("udp.jitter", Kind::Time, "smoothed interarrival jitter (RFC 3550)", |v| {
-        udp(v, None, |r| Some(r.receiver.jitter.0 as f64))
+        udp(v, None, |r| Some(r.receiver.as_ref()?.jitter?.0 as f64))
     }),
     metric("udp.gap.p99", Kind::Time, "gap between arrivals, 99th percentile", |v| {
-        udp(v, None, |r| Some(r.receiver.gaps.as_ref()?.p99.0 as f64))
+        udp(v, None, |r| Some(r.receiver.as_ref()?.gaps.as_ref()?.p99.0 as f64))
     }),
     metric("udp.reordered", Kind::Share, "overtaken datagrams (RFC 4737)", |v| {
-        udp(v, None, |r| ratio(r.reordered, r.received))
+        udp(v, None, |r| ratio(r.reordered?, r.received))
     }),
     metric("capacity", Kind::Rate, "rate of the narrowest link, every direction", |v| {
         path_rates(v, PathMetric::Capacity, None)
@@ -424,7 +424,7 @@ mod tests {
             (0, 0, 0, 0, None),
         ];
         for (sent, not_sent, lost, unknown, want) in rows {
-            (result.sent, result.not_sent) = (sent, not_sent);
+            (result.sent, result.not_sent) = (sent, Some(not_sent));
             (result.loss.lost, result.loss.unknown) = (lost, unknown);
             assert_eq!(udp_loss(&result), want, "{sent} sent, {not_sent} not, {unknown} unknown");
         }

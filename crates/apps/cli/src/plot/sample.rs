@@ -37,7 +37,7 @@ pub(super) fn spacing_scan(points: u32) -> Source {
             let udp = &mut version.udp[0];
             let got = sent.min(LIMIT) * if version.version == IpVersion::V4 { 1.0 } else { 0.9 };
             udp.payload = ByteCount(LENGTH);
-            (udp.sent_rate, udp.goodput) = (BitRate(sent as u64), BitRate(got as u64));
+            (udp.sent_rate, udp.goodput) = (Some(BitRate(sent as u64)), Some(BitRate(got as u64)));
             let lost = 1.0 - got / sent;
             udp.loss.ratio = Some(Interval { estimate: lost, lo: lost, hi: lost, confidence: 0.95 });
         }
@@ -104,7 +104,7 @@ pub(super) fn two_option_scan() -> Source {
             let mut record = fixture::udp();
             for version in &mut record.versions {
                 version.udp[0].payload = ByteCount(length);
-                version.udp[0].goodput = BitRate(length * 8_000_000 / micros);
+                version.udp[0].goodput = Some(BitRate(length * 8_000_000 / micros));
             }
             records.push((length, micros, record));
         }
@@ -152,7 +152,7 @@ pub(super) fn gaps() -> Source {
         let bins =
             (0..40).map(|n: u64| (n * 1000, 40_000 / (1 + n.abs_diff(20).pow(3)))).filter(|bin| bin.1 > 0);
         version.udp[0].ticks.clear();
-        version.udp[0].receiver.bins = Some(Histogram {
+        version.udp[0].receiver.as_mut().unwrap().bins = Some(Histogram {
             bins: bins.collect(),
             width: Some(Span::from_micros(1)),
             low: Some(Span::ZERO),

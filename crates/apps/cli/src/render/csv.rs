@@ -257,21 +257,21 @@ const UDP: &[Column<UdpResult>] = &[
     ("direction", |r| r.pedigree.direction.name().into()),
     ("payload_bytes", |r| r.payload.0.to_string()),
     ("planned_bps", |r| optional(r.planned.map(|rate| rate.0))),
-    ("sent_bps", |r| r.sent_rate.0.to_string()),
-    ("goodput_bps", |r| r.goodput.0.to_string()),
-    ("wire_bps", |r| optional(r.wire.map(|wire| wire.received.0))),
-    ("packets_per_second", |r| format!("{:.1}", r.packets_per_second)),
-    ("sent", |r| r.sent.to_string()),
-    ("not_sent", |r| r.not_sent.to_string()),
-    ("received", |r| r.received.to_string()),
-    ("lost", |r| r.loss.lost.to_string()),
-    ("lost_host", |r| r.loss.host.to_string()),
-    ("lost_network", |r| r.loss.network.to_string()),
+    ("sent_bps", |r| optional(r.sent_rate.map(|rate| rate.0))),
+    ("goodput_bps", |r| optional(r.goodput.map(|rate| rate.0))),
+    ("wire_bps", |r| optional(r.wire.and_then(|wire| wire.received).map(|rate| rate.0))),
+    ("packets_per_second", |r| optional(r.packets_per_second.map(|rate| format!("{rate:.1}")))),
+    ("sent", |r| optional(Some(r.sent).filter(|sent| r.sender.is_some() || *sent > 0))),
+    ("not_sent", |r| optional(r.not_sent)),
+    ("received", |r| optional(r.receiver.as_ref().map(|_| r.received))),
+    ("lost", |r| optional(Some(r.loss.lost).filter(|_| r.sent > r.loss.unknown))),
+    ("lost_host", |r| optional(r.loss.host)),
+    ("lost_network", |r| optional(r.loss.network)),
     ("unknown", |r| r.loss.unknown.to_string()),
-    ("duplicates", |r| r.duplicates.to_string()),
-    ("reordered", |r| r.reordered.to_string()),
-    ("jitter_ns", |r| r.receiver.jitter.0.to_string()),
-    ("gap_planned_ns", |r| gap(r, |g| g.planned.0.to_string())),
+    ("duplicates", |r| optional(r.duplicates)),
+    ("reordered", |r| optional(r.reordered)),
+    ("jitter_ns", |r| optional(r.receiver.as_ref().and_then(|end| end.jitter).map(|span| span.0))),
+    ("gap_planned_ns", |r| gap(r, |g| optional(g.planned.map(|span| span.0)))),
     ("gap_mean_ns", |r| gap(r, |g| format!("{:.3}", g.mean_ns))),
     ("gap_sd_ns", |r| gap(r, |g| format!("{:.3}", g.sd_ns))),
     ("gap_p50_ns", |r| gap(r, |g| g.p50.0.to_string())),
@@ -285,12 +285,12 @@ const UDP: &[Column<UdpResult>] = &[
 ];
 
 fn moment(result: &UdpResult, of: impl Fn(&netaware_record::HistogramMoments) -> String) -> String {
-    let moments = result.receiver.bins.as_ref().and_then(|bins| bins.moments.as_ref());
+    let moments = result.receiver.as_ref().and_then(|end| end.bins.as_ref()?.moments.as_ref());
     moments.map_or_else(String::new, of)
 }
 
 fn gap(result: &UdpResult, of: impl Fn(&netaware_record::GapSummary) -> String) -> String {
-    result.receiver.gaps.as_ref().map_or_else(String::new, of)
+    result.receiver.as_ref().and_then(|end| end.gaps.as_ref()).map_or_else(String::new, of)
 }
 
 const LATENCY: &[Column<LatencyResult>] = &[
@@ -315,7 +315,7 @@ const LATENCY: &[Column<LatencyResult>] = &[
     ("application_p99_ns", |r| optional(r.rtt_application.map(|d| d.p99.0))),
     ("ipdv_p95_ns", |r| optional(r.ipdv.map(|d| d.p95.0))),
     ("pdv_p95_ns", |r| optional(r.pdv.map(|d| d.p95.0))),
-    ("jitter_ns", |r| r.jitter.0.to_string()),
+    ("jitter_ns", |r| optional(r.jitter.map(|span| span.0))),
     ("clock", |r| clock(r.pedigree.clock)),
     ("method", |r| r.pedigree.method.clone()),
     ("response_bytes", |r| r.response_payload().0.to_string()),

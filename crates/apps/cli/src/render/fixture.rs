@@ -367,13 +367,17 @@ fn idle(version: IpVersion) -> LatencyResult {
         responder: Some(delays(9)),
         ipdv: Some(delays(14)),
         pdv: Some(delays(40)),
-        jitter: Span::from_micros(12),
+        jitter: Some(Span::from_micros(12)),
         histogram: Some(Histogram {
             bins: vec![(170_000, 60), (210_000, 100), (250_000, 39)],
             digits: Some(2),
             ..Histogram::default()
         }),
-        health: Health { late_sends: 2 * lost, worst_lateness: Span::from_micros(310), ..Health::default() },
+        health: Health {
+            late_sends: Some(2 * lost),
+            worst_lateness: Some(Span::from_micros(310)),
+            ..Health::default()
+        },
         ..LatencyResult::before_any(pedigree, ByteCount(64))
     }
 }
@@ -382,7 +386,7 @@ fn cpu(busy: f64) -> CpuUse {
     CpuUse {
         process_user: Some(busy / 10.0),
         process_system: Some(busy),
-        busiest_thread: busy,
+        busiest_thread: Some(busy),
         busiest_core: Some((busy * 1.2).min(1.0)),
         host: Some(busy / 2.0),
         softirq: Some(0.02),
@@ -528,7 +532,7 @@ fn datagrams(version: IpVersion, way: Direction) -> UdpResult {
     let received = sent - 17;
     let gap_ns = 1452.0 * 8e9 / planned.0 as f64;
     let gaps = GapSummary {
-        planned: Span(gap_ns as i64),
+        planned: Some(Span(gap_ns as i64)),
         count: received - 1,
         mean_ns: gap_ns + 0.42,
         sd_ns: 8123.4,
@@ -544,47 +548,49 @@ fn datagrams(version: IpVersion, way: Direction) -> UdpResult {
         outcome: Outcome::Complete,
         payload: ByteCount(1452),
         planned: Some(planned),
-        sent_rate: planned,
+        sent_rate: Some(planned),
         wire: Some(WireRates {
             bytes: ByteCount(1452 + 46 + u64::from(version.header_len())),
             frames: 1,
             vlan: false,
-            sent: planned.percent(105),
-            received: planned.percent(105),
+            sent: Some(planned.percent(105)),
+            received: Some(planned.percent(105)),
         }),
-        exchanges: Exchanges::default(),
-        goodput: BitRate(planned.0 - planned.0 / 5000),
+        exchanges: Exchanges { clearing: Some(0), fetching: Some(0) },
+        goodput: Some(BitRate(planned.0 - planned.0 / 5000)),
         sent,
-        not_sent: 0,
+        not_sent: Some(0),
         received,
-        packets_per_second: received as f64 / 2.0,
+        packets_per_second: Some(received as f64 / 2.0),
         loss: LossSplit {
             lost: 17,
-            host: 5,
-            network: 12,
+            host: Some(5),
+            network: Some(12),
             unknown: 0,
             ratio: Some(Interval { estimate: 0.003, lo: 0.0019, hi: 0.0048, confidence: 0.95 }),
         },
-        duplicates: 0,
-        reordered: 2,
+        duplicates: Some(0),
+        reordered: Some(2),
         ticks: (1..=2).map(|n| receiver_tick(n, planned)).collect(),
-        sender: UdpSenderEnd {
+        sender: Some(UdpSenderEnd {
             sent,
             gaps: Some(GapSummary { sd_ns: 310.0, max: Span::from_micros(460), ..gaps }),
             cpu: Some(cpu(0.08)),
             ..UdpSenderEnd::default()
-        },
-        receiver: UdpReceiverEnd {
+        }),
+        receiver: Some(UdpReceiverEnd {
             received,
             gaps: Some(gaps),
             loss_runs: vec![(1, 12), (5, 1)],
-            drops: HostDrops { socket: 5, ..HostDrops::default() },
-            jitter: Span::from_micros(31),
+            drops: HostDrops { socket: Some(5), stack: Some(5), nic: Some(0) },
+            duplicates: Some(0),
+            reordered: Some(2),
+            jitter: Some(Span::from_micros(31)),
             cpu: Some(cpu(0.1)),
             ..UdpReceiverEnd::default()
-        },
+        }),
         limit: Limit::new(LimitedBy::RequestedRate, "the planned rate was sent and 99.7 % of it arrived"),
-        health: Health { host_drops: 5, ..Health::default() },
+        health: Health { host_drops: Some(5), late_sends: Some(0), ..Health::default() },
     }
 }
 

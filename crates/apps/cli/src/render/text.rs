@@ -277,6 +277,60 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_stream_that_never_reported_is_unknown_and_not_zero() {
+        let mut cut = fixture::udp();
+        cut.versions.truncate(1);
+        cut.versions[0].udp.truncate(1);
+        let udp = &mut cut.versions[0].udp[0];
+        (udp.receiver, udp.goodput, udp.packets_per_second) = (None, None, None);
+        (udp.duplicates, udp.reordered, udp.exchanges.fetching) = (None, None, None);
+        udp.wire = udp.wire.map(|wire| netaware_record::WireRates { received: None, ..wire });
+        (udp.received, udp.loss) = (0, netaware_record::LossSplit::default());
+        (udp.loss.unknown, udp.health) = (udp.sent, netaware_record::Health::default());
+        let shown = text(&cut, Paint::PLAIN);
+        for zero in [" 0 ns", " 0.00 ", " 0 bit/s", " 0 B", " 0 / 0", " 0 %"] {
+            assert!(!shown.contains(zero), "{zero} in {shown}");
+        }
+        for line in
+            ["received                unknown", "lost                    unknown", "unknown / unknown"]
+        {
+            assert!(shown.contains(line), "{line} is missing in {shown}");
+        }
+        let mut csv = Vec::new();
+        super::super::csv::record(&mut csv, &cut).unwrap();
+        let csv = String::from_utf8(csv).unwrap();
+        let (names, fields) = csv.split_once('\n').unwrap();
+        let field = |wanted: &str| {
+            let mut both = names.split(',').zip(fields.split(','));
+            both.find(|(name, _)| *name == wanted).unwrap_or_else(|| panic!("no {wanted} in {names}")).1
+        };
+        let unknown = ["goodput_bps", "wire_bps", "packets_per_second", "received", "lost", "lost_host"];
+        for name in unknown.iter().chain(&["lost_network", "duplicates", "reordered", "jitter_ns"]) {
+            assert_eq!(field(name), "", "{name} in {csv}");
+        }
+        assert_ne!((field("sent_bps"), field("sent"), field("not_sent")), ("", "", ""));
+    }
+
+    #[test]
+    fn a_csv_goodput_after_a_cut_is_the_rate_of_what_came_and_not_0() {
+        let mut cut = fixture::tcp();
+        let came = cut.versions[0].tcp[0].goodput.unwrap();
+        let tcp = &mut cut.versions[0].tcp[0];
+        (tcp.sender, tcp.sender_ticks) = (None, Vec::new());
+        tcp.outcome = netaware_record::Outcome::Failed;
+        let mut csv = Vec::new();
+        super::super::csv::record(&mut csv, &cut).unwrap();
+        let csv = String::from_utf8(csv).unwrap();
+        let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let (names, fields) = (lines.next().unwrap(), lines.next().unwrap());
+        let at = |wanted: &str| fields[names.iter().position(|name| *name == wanted).unwrap()];
+        assert_eq!(
+            (at("goodput_bps"), at("outcome"), at("writes")),
+            (came.0.to_string().as_str(), "failed", "")
+        );
+    }
+
+    #[test]
     fn colour_changes_nothing_but_the_colour() {
         for record in fixture::all() {
             let vivid = text(&record, Paint::VIVID);

@@ -144,11 +144,12 @@ mod tests {
         };
         for result in &record.versions {
             let udp = &result.udp[0];
+            let receiver = udp.receiver.as_ref().unwrap();
             let want = [
-                ("udp", udp.goodput.0 as f64),
+                ("udp", udp.goodput.unwrap().0 as f64),
                 ("udp.loss", udp.loss.lost as f64 / udp.sent as f64),
-                ("udp.jitter", udp.receiver.jitter.0 as f64),
-                ("udp.gap.p99", udp.receiver.gaps.unwrap().p99.0 as f64),
+                ("udp.jitter", receiver.jitter.unwrap().0 as f64),
+                ("udp.gap.p99", receiver.gaps.unwrap().p99.0 as f64),
             ];
             for (name, value) in want {
                 assert!((of(name, result.version) - value).abs() < 1e-12, "{name}");

@@ -13,6 +13,7 @@ mod rebinding;
 mod slow;
 mod store;
 mod strangers;
+mod suspended;
 mod unwanted;
 mod vanished;
 

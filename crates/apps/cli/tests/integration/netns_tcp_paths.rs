@@ -4,17 +4,18 @@ mod accuracy;
 
 use netaware_io::clock;
 use netaware_lab::Report;
-use netaware_netns::{Pair, permitted};
-use netaware_record::{Outcome, Record, TcpResult};
+use netaware_netns::{Pair, Side, permitted};
+use netaware_record::{Direction, Outcome, Record, TcpResult};
+use netaware_testkit::program::Finished;
 use netaware_testkit::{lab, pair};
 use netaware_units::{BitRate, Span};
 
-/// Waits until the right host has sent so many bytes.
-fn await_sent(pair: &Pair, bytes: u64) {
+/// Waits until a host has sent so many bytes.
+fn await_sent(side: &Side, bytes: u64) {
     let due = clock::now() + Span::from_secs(15);
-    let counter = format!("/sys/class/net/{}/statistics/tx_bytes", pair.right().device());
+    let counter = format!("/sys/class/net/{}/statistics/tx_bytes", side.device());
     loop {
-        let read = pair.right().command("cat").arg(&counter).output().unwrap();
+        let read = side.command("cat").arg(&counter).output().unwrap();
         let sent: u64 = String::from_utf8(read.stdout).unwrap().trim().parse().unwrap();
         if sent >= bytes {
             return;
@@ -42,7 +43,7 @@ fn a_link_that_is_cut_leaves_the_rate_of_what_came_and_nothing_unknown_as_zero()
     let host = pair.right().v4().to_string();
     let prober = pair::prober(&pair, &["tcp", &host, "-R", "-t", "20s", "--format", "json"]);
     // A second of the shaper's rate.
-    await_sent(&pair, 2_500_000);
+    await_sent(pair.right(), 2_500_000);
     pair.right().ip(&["link", "set", "dev", pair.right().device(), "down"]).unwrap();
 
     // The silence is noticed after four seconds, long before the plan's end.
@@ -68,6 +69,98 @@ fn a_link_that_is_cut_leaves_the_rate_of_what_came_and_nothing_unknown_as_zero()
     let beside = netaware_testkit::program::Program::start(beside);
     beside.finish_within(Span::from_secs(8)).exits_with(0);
     drop(responder);
+}
+
+/// What is printed of a transfer of 20 s whose link is cut after a second of its rate.
+fn cut(options: &[&str]) -> Finished {
+    let pair = Pair::new("tcp cuts").unwrap();
+    pair.shape_two_classes(CUT_RATE, CUT_RATE).unwrap();
+    let responder = pair::responder(&pair, &[]);
+    let is_v6 = options.contains(&"-6");
+    let host = if is_v6 { pair.right().v6().to_string() } else { pair.right().v4().to_string() };
+    let prober = pair::prober(&pair, &[&["tcp", &host, "-t", "20s"], options].concat());
+    if !options.contains(&"-R") {
+        await_sent(pair.left(), 2_500_000);
+    }
+    if options.contains(&"-R") || options.contains(&"--bidir") {
+        await_sent(pair.right(), 2_500_000);
+    }
+    pair.right().ip(&["link", "set", "dev", pair.right().device(), "down"]).unwrap();
+    let finished = prober.finish_within(Span::from_secs(14)).exits_with(2);
+    drop(responder);
+    finished
+}
+
+const CUT_RATE: BitRate = BitRate(20_000_000);
+
+/// Where a figure that is never zero when somebody measured it is zero.
+fn zeros(json: &serde_json::Value, path: &str) -> Vec<String> {
+    const NEVER: [&str; 8] =
+        ["goodput", "rtt", "min_rtt", "cwnd", "busiest_thread", "thread_cpu", "first_read", "mss"];
+    let within = |(name, value): (String, &serde_json::Value)| {
+        let here = format!("{path}/{name}");
+        let is_zero = NEVER.contains(&name.as_str()) && value.as_f64() == Some(0.0);
+        zeros(value, &here).into_iter().chain(is_zero.then_some(here)).collect::<Vec<_>>()
+    };
+    match json {
+        serde_json::Value::Object(fields) => {
+            fields.iter().flat_map(|(name, value)| within((name.clone(), value))).collect()
+        }
+        serde_json::Value::Array(items) => {
+            items.iter().enumerate().flat_map(|(n, value)| within((n.to_string(), value))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The rate of what came, and nothing of the end behind the cut that it never told.
+#[track_caller]
+fn is_rate_of_what_came(tcp: &TcpResult) {
+    let share = tcp.goodput.unwrap_or_else(|| panic!("{tcp:#?}")).0 as f64 / CUT_RATE.0 as f64;
+    assert!((0.3..1.1).contains(&share), "{share} of the path's rate: {tcp:#?}");
+    assert_eq!(tcp.outcome, Outcome::Failed, "{tcp:#?}");
+    assert!(tcp.ended_early.is_some(), "{tcp:#?}");
+    let json = serde_json::to_value(tcp).unwrap();
+    assert_eq!(zeros(&json, ""), Vec::<String>::new());
+    if tcp.pedigree.direction == Direction::Forward {
+        assert!(tcp.sender.is_some() && tcp.retransmits.is_some(), "the sender is here: {tcp:#?}");
+        // Its slices stand in for what the receiver never told in whole.
+        assert!(tcp.receiver.as_ref().is_none_or(|end| end.cpu.is_none() && end.streams.is_empty()));
+    } else {
+        assert!(tcp.sender.is_none(), "it never reported: {tcp:#?}");
+        // What its slices told until the cut is known, what only its report has is not.
+        assert_eq!((tcp.min_rtt, tcp.retransmits), (None, None));
+    }
+}
+
+#[test]
+fn a_cut_upload_both_ways_and_ipv6_leave_the_rate_of_what_came_and_no_zero() {
+    if !permitted() {
+        return;
+    }
+    std::thread::scope(|scope| {
+        let json = [&["--format", "json"][..], &["--bidir", "-6", "--format", "json"]];
+        for options in json {
+            scope.spawn(move || {
+                let record = cut(options).record();
+                let ways: Vec<&TcpResult> = record.versions.iter().flat_map(|it| &it.tcp).collect();
+                assert_eq!(ways.len(), if options.contains(&"--bidir") { 2 } else { 1 }, "{record:#?}");
+                ways.into_iter().for_each(is_rate_of_what_came);
+            });
+        }
+        scope.spawn(|| {
+            let table = cut(&["-R", "-6", "--format", "csv"]).stdout;
+            let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
+            let (names, fields) = (lines.next().unwrap(), lines.next().unwrap());
+            let at = |wanted: &str| fields[names.iter().position(|name| *name == wanted).unwrap()];
+            let rate: f64 = at("goodput_bps").parse().unwrap_or_else(|_| panic!("{table}"));
+            assert!((0.3..1.1).contains(&(rate / CUT_RATE.0 as f64)), "{rate} bit/s: {table}");
+            for unknown in ["retransmits", "min_rtt_ns", "writes"] {
+                assert_eq!(at(unknown), "", "{unknown}: {table}");
+            }
+            assert_eq!(at("outcome"), "failed", "{table}");
+        });
+    });
 }
 
 /// One transfer over a path of 200 ms.

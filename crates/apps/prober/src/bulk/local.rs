@@ -57,7 +57,7 @@ impl Before {
         CpuSnapshot::take().use_since(&self.cpu, clock::now() - self.at)
     }
 
-    fn drops_since(&self, socket: u64) -> HostDrops {
+    fn drops_since(&self, socket: Option<u64>) -> HostDrops {
         DropSnapshot::take(&self.interfaces).since(&self.drops, self.version, socket)
     }
 }
@@ -83,7 +83,7 @@ impl Local {
     /// Puts the report in its place, with what this host used and dropped meanwhile.
     pub(super) fn keep_in(self, ended: &mut Ended, before: &Before) {
         let used = |own: Option<CpuUse>| {
-            let busiest_thread = own.map_or(0.0, |own| own.busiest_thread);
+            let busiest_thread = own.and_then(|own| own.busiest_thread);
             Some(CpuUse { busiest_thread, ..before.cpu_since() })
         };
         match self {

@@ -40,9 +40,9 @@ impl During {
     /// As the record has it.
     pub(crate) fn health(&self) -> Health {
         Health {
-            late_sends: self.departures.late,
-            worst_lateness: self.departures.worst,
-            not_sent: self.departures.not_sent,
+            late_sends: Some(self.departures.late),
+            worst_lateness: Some(self.departures.worst),
+            not_sent: Some(self.departures.not_sent),
             paused: self.departures.paused(),
             steal: self.here.steal,
             prober_busiest_core: self.here.busiest_core,
@@ -188,6 +188,9 @@ mod tests {
         let both = one
             .and(&During::new(Departures { late: 3, ..Departures::default() }, &cpu(Some(0.05), Some(0.9))));
         let health = both.health();
-        assert_eq!((health.late_sends, health.steal, health.prober_busiest_core), (5, Some(0.1), Some(0.9)));
+        assert_eq!(
+            (health.late_sends, health.steal, health.prober_busiest_core),
+            (Some(5), Some(0.1), Some(0.9))
+        );
     }
 }

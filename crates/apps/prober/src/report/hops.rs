@@ -48,7 +48,7 @@ pub(crate) fn result(
         unmatched: counts.unmatched,
         stamp_fallbacks: counts.unstamped,
         stamp_error: instrument.stamp_error,
-        health: Health { stamp_fallbacks: counts.unstamped, ..instrument.during.health() },
+        health: Health { stamp_fallbacks: Some(counts.unstamped), ..instrument.during.health() },
         host: instrument.host.clone(),
         flags: found.flags.iter().map(|flag| path_word(*flag).to_owned()).chain(own).collect(),
         remarks: found

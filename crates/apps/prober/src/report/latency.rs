@@ -40,8 +40,8 @@ fn merged<'a>(
     let rounds: Vec<EchoRound> = runs.clone().map(|run| run.round.clone()).collect();
     let load = Load::of(runs.clone().map(|run| run.cpu));
     let health = Health {
-        late_sends: runs.clone().map(|run| run.late_sends).sum(),
-        worst_lateness: runs.clone().map(|run| run.worst_lateness).max().unwrap_or_default(),
+        late_sends: Some(runs.clone().map(|run| run.late_sends).sum()),
+        worst_lateness: runs.clone().map(|run| run.worst_lateness).max(),
         stamp_fallbacks: runs.clone().map(|run| run.stamp_fallbacks).sum(),
         host_drops: runs.clone().map(|run| run.host_drops).sum(),
         steal: load.steal,

@@ -44,11 +44,11 @@ pub(crate) fn result(version: IpVersion, request: &OwdRequest, flow: &Flow) -> O
             unproven: counts.ignored.unproven,
         },
         health: Health {
-            late_sends: run.drive.late_sends,
-            worst_lateness: run.drive.worst_lateness,
-            not_sent: run.drive.not_sent,
-            host_drops: run.drive.drops,
-            stamp_fallbacks: run.drive.stamp_fallbacks,
+            late_sends: Some(run.drive.late_sends),
+            worst_lateness: Some(run.drive.worst_lateness),
+            not_sent: Some(run.drive.not_sent),
+            host_drops: Some(run.drive.drops),
+            stamp_fallbacks: Some(run.drive.stamp_fallbacks),
             ..Health::default()
         },
     }

@@ -6,7 +6,7 @@ use netaware_record::{
     Direction, Exchanges, Health, Layer, Limit, Pedigree, ReceiverTick, SendRefusal, UdpReceiverEnd,
     UdpResult, UdpSenderEnd, WireRates,
 };
-use netaware_units::{BitRate, ByteCount, ClockSource, SendRate, Span};
+use netaware_units::{ByteCount, ClockSource, SendRate, Span};
 use netaware_wire::ethernet;
 
 use super::{Load, Path, mean_rate, most_frequent, worst};
@@ -34,10 +34,10 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
     let split = |round: &&UdpRound| loss_split::split(sent_in(round), round.ended.udp_receiver.as_ref());
     let between: u64 = receivers.iter().map(|end| end.received.saturating_sub(1)).sum();
     let span: Span = receivers.iter().map(|end| end.elapsed).sum();
-    let sender = senders.last().map(|end| (*end).clone()).unwrap_or_default();
-    let receiver = receivers.last().map(|end| (*end).clone()).unwrap_or_default();
+    let sender = senders.last().map(|end| (*end).clone());
+    let receiver = receivers.last().map(|end| (*end).clone());
     let loss = loss_split::total(sent, rounds.iter().map(split));
-    let stamped = receiver.gaps.is_some();
+    let stamped = receiver.as_ref().is_some_and(|end| end.gaps.is_some());
     let sent_rate = mean_rate(rounds.iter().filter_map(|round| left_in(round)));
     // From the first arrival to the last there is one datagram less than arrived.
     let goodput = mean_rate(receivers.iter().map(|end| (but_one(end.bytes, end.received), end.elapsed)));
@@ -60,18 +60,23 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
         exchanges: exchanges(rounds),
         goodput,
         sent,
-        not_sent: senders.iter().map(|end| end.not_sent).sum(),
+        not_sent: told(&senders, |end| Some(end.not_sent)),
         received,
-        packets_per_second: if span.0 > 0 { between as f64 / span.secs_f64() } else { 0.0 },
+        packets_per_second: (span.0 > 0 && between > 0).then(|| between as f64 / span.secs_f64()),
         loss,
-        duplicates: receivers.iter().map(|end| end.duplicates).sum(),
-        reordered: receivers.iter().map(|end| end.reordered).sum(),
+        duplicates: told(&receivers, |end| end.duplicates),
+        reordered: told(&receivers, |end| end.reordered),
         ticks,
         limit: judge(path, rounds),
         health: health(direction, &senders, &receivers),
         sender,
         receiver,
     })
+}
+
+/// The sum of what ends counted; `None` where none of them did.
+fn told<T>(ends: &[&T], count: impl Fn(&T) -> Option<u64>) -> Option<u64> {
+    ends.iter().filter_map(|end| count(end)).reduce(u64::saturating_add)
 }
 
 /// Datagrams that left in a round. A sender that died could not tell; the highest number received
@@ -121,11 +126,8 @@ fn but_one(bytes: ByteCount, datagrams: u64) -> ByteCount {
 }
 
 fn exchanges(rounds: &[&UdpRound]) -> Exchanges {
-    let all = rounds.iter().map(|round| round.ended.exchanges);
-    all.fold(Exchanges::default(), |sum, one| Exchanges {
-        clearing: sum.clearing + one.clearing,
-        fetching: sum.fetching + one.fetching,
-    })
+    let all: Vec<&Exchanges> = rounds.iter().map(|round| &round.ended.exchanges).collect();
+    Exchanges { clearing: told(&all, |one| one.clearing), fetching: told(&all, |one| one.fetching) }
 }
 
 /// Each round is judged by itself: they may have had different plans.
@@ -136,7 +138,7 @@ fn judge(path: Path, rounds: &[&UdpRound]) -> Limit {
             sender,
             receiver,
             planned: round.order.planned.map(SendRate::bit_rate),
-            sent_rate: BitRate::mean(sender.bytes, sender.elapsed),
+            sent_rate: mean_rate(std::iter::once((sender.bytes, sender.elapsed))),
             loss: &loss_split::split(sent_in(round), Some(receiver)),
             across: path.across,
         }))
@@ -195,11 +197,10 @@ fn health(direction: Direction, senders: &[&UdpSenderEnd], receivers: &[&UdpRece
     let (prober, responder) =
         if direction == Direction::Forward { (sending, receiving) } else { (receiving, sending) };
     Health {
-        late_sends: senders.iter().map(|end| end.late).sum(),
-        worst_lateness: senders.iter().map(|end| end.worst_lateness).max().unwrap_or_default(),
-        not_sent: senders.iter().map(|end| end.not_sent).sum(),
-        host_drops: drops.socket.max(drops.stack).saturating_add(drops.nic),
-        stamp_fallbacks: 0,
+        late_sends: told(senders, |end| Some(end.late)),
+        worst_lateness: senders.iter().map(|end| end.worst_lateness).max(),
+        not_sent: told(senders, |end| Some(end.not_sent)),
+        host_drops: drops.total(),
         steal: prober.steal,
         prober_busiest_core: prober.busiest_core,
         responder_busiest_core: responder.busiest_core,
@@ -215,6 +216,7 @@ mod tests {
     use crate::transfer::UdpOrder;
     use netaware_probe::limit::Across;
     use netaware_record::{IpVersion, LimitedBy, Outcome};
+    use netaware_units::BitRate;
 
     const PATH: Path = Path { version: IpVersion::V4, across: Across::Network };
 
@@ -285,6 +287,43 @@ mod tests {
     fn a_sender_that_never_reported_has_not_sent_at_zero_bits_a_second() {
         let ended = Ended { udp_receiver: Some(receiver(5001, Some(5001))), ..Ended::default() };
         let found = results(PATH, &[round(ended)]);
-        assert_eq!((found[0].sent, found[0].sent_rate), (5001, BitRate(5000 * 1472 * 8 / 6)));
+        assert_eq!((found[0].sent, found[0].sent_rate), (5001, Some(BitRate(5000 * 1472 * 8 / 6))));
+    }
+
+    #[test]
+    fn an_end_that_never_reported_leaves_figures_unknown_and_not_zero() {
+        let nobody = results(PATH, &[round(Ended::default())]);
+        let result = &nobody[0];
+        assert_eq!((result.sent_rate, result.goodput, result.packets_per_second), (None, None, None));
+        assert_eq!((&result.sender, &result.receiver), (&None, &None));
+        assert_eq!((result.not_sent, result.duplicates, result.reordered), (None, None, None));
+        assert_eq!(result.exchanges, Exchanges { clearing: None, fetching: None });
+        assert_eq!(result.health, Health::default());
+        let wire = result.wire.unwrap();
+        assert_eq!((wire.sent, wire.received), (None, None));
+        // The receiver was pieced together from its slices: it counted no copies and no drops.
+        let ended = Ended {
+            udp_sender: Some(sender(2548, 3)),
+            udp_receiver: Some(receiver(2490, Some(2497))),
+            ..Ended::default()
+        };
+        let pieced = results(PATH, &[round(ended)]);
+        let result = &pieced[0];
+        assert!(result.goodput.is_some());
+        assert_eq!((result.not_sent, result.duplicates, result.reordered), (Some(3), None, None));
+        assert_eq!((result.loss.lost, result.loss.host, result.loss.network), (7, None, None));
+        assert_eq!((result.health.not_sent, result.health.host_drops), (Some(3), None));
+    }
+
+    #[test]
+    fn a_stream_of_which_nothing_came_has_no_goodput_and_all_of_its_loss() {
+        let ended = Ended {
+            udp_sender: Some(sender(2548, 0)),
+            udp_receiver: Some(receiver(0, None)),
+            ..Ended::default()
+        };
+        let found = results(PATH, &[round(ended)]);
+        assert_eq!((found[0].goodput, found[0].packets_per_second), (None, None));
+        assert_eq!((found[0].loss.lost, found[0].loss_ratio()), (2548, Some(1.0)));
     }
 }

@@ -151,7 +151,7 @@ impl Courier {
         let socket = self.association.drops() - drops_before;
         UdpReceiverEnd {
             outcome,
-            drops: HostDrops { socket, ..HostDrops::default() },
+            drops: HostDrops { socket: Some(socket), ..HostDrops::default() },
             ..follower.close(clock::now())
         }
     }

@@ -156,10 +156,10 @@ mod tests {
     fn samples_of_the_longest_numbers_fit_their_frames_in_order() {
         let sample = |n: i64| StreamSample {
             at: Span(i64::MAX - 1000 + n),
-            acked: ByteCount(u64::MAX),
-            cwnd: ByteCount(u64::MAX),
-            rtt: Span(i64::MAX),
-            retransmits: u64::MAX,
+            acked: Some(ByteCount(u64::MAX)),
+            cwnd: Some(ByteCount(u64::MAX)),
+            rtt: Some(Span(i64::MAX)),
+            retransmits: Some(u64::MAX),
         };
         let samples: Vec<_> = (0..1000).map(sample).collect();
         let stream = |index| StreamEnd { index, samples: samples.clone(), ..StreamEnd::default() };
@@ -186,10 +186,10 @@ mod tests {
     fn both_ways_of_512_streams_at_their_longest_fit_the_outbox() {
         let sample = StreamSample {
             at: Span(i64::MAX),
-            acked: ByteCount(u64::MAX),
-            cwnd: ByteCount(u64::MAX),
-            rtt: Span(i64::MAX),
-            retransmits: u64::MAX,
+            acked: Some(ByteCount(u64::MAX)),
+            cwnd: Some(ByteCount(u64::MAX)),
+            rtt: Some(Span(i64::MAX)),
+            retransmits: Some(u64::MAX),
         };
         let stream = |index, samples| StreamEnd {
             index,

@@ -3,10 +3,12 @@
 //! They are absent in our own structures. Versions before that demand a number for some of them and
 //! take zero for unknown, so zero is what is sent; who reads it here takes it for unknown, too.
 
-use netaware_record::{SenderTick, StreamEnd};
+use netaware_record::{SenderTick, StreamEnd, StreamSample};
 use serde::ser::{Error, SerializeSeq as _};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+
+use super::EndReport;
 
 pub(super) fn streams<S: Serializer>(streams: &[StreamEnd], to: S) -> Result<S::Ok, S::Error> {
     const DEMANDED: &[&str] = &[
@@ -23,12 +25,42 @@ pub(super) fn streams<S: Serializer>(streams: &[StreamEnd], to: S) -> Result<S::
         "buffer_limited",
         "send_buffer",
         "receive_buffer",
+        "thread_cpu",
     ];
     filled(streams, DEMANDED, to)
 }
 
 pub(super) fn sender_ticks<S: Serializer>(ticks: &[SenderTick], to: S) -> Result<S::Ok, S::Error> {
     filled(ticks, &["retransmits", "rtt", "cwnd"], to)
+}
+
+pub(super) fn samples<S: Serializer>(samples: &[StreamSample], to: S) -> Result<S::Ok, S::Error> {
+    filled(samples, &["acked", "cwnd", "rtt", "retransmits"], to)
+}
+
+/// A report has what every end of its kind has, and parts that are demanded whole.
+pub(super) fn report<S: Serializer>(report: &EndReport, to: S) -> Result<S::Ok, S::Error> {
+    let mut value = serde_json::to_value(report).map_err(S::Error::custom)?;
+    if let EndReport::UdpReceiver(_) = report {
+        fill(&mut value, &["duplicates", "reordered", "calls"]);
+        fill(&mut value["drops"], &["socket", "stack", "nic"]);
+    }
+    for (part, demanded) in
+        [("/cpu", "busiest_thread"), ("/gaps", "planned"), ("/bursts/arrived_over", "planned")]
+    {
+        if let Some(part) = value.pointer_mut(part) {
+            fill(part, &[demanded]);
+        }
+    }
+    value.serialize(to)
+}
+
+fn fill(value: &mut Value, demanded: &[&'static str]) {
+    if let Value::Object(fields) = value {
+        for name in demanded {
+            fields.entry(*name).or_insert_with(|| 0.into());
+        }
+    }
 }
 
 fn filled<T: Serialize, S: Serializer>(
@@ -39,11 +71,7 @@ fn filled<T: Serialize, S: Serializer>(
     let mut sequence = to.serialize_seq(Some(items.len()))?;
     for item in items {
         let mut value = serde_json::to_value(item).map_err(S::Error::custom)?;
-        if let Value::Object(fields) = &mut value {
-            for name in demanded {
-                fields.entry(*name).or_insert_with(|| 0.into());
-            }
-        }
+        fill(&mut value, demanded);
         sequence.serialize_element(&value)?;
     }
     sequence.end()
@@ -51,10 +79,12 @@ fn filled<T: Serialize, S: Serializer>(
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::{SenderTick, StreamEnd};
+    use netaware_record::{
+        CpuUse, GapSummary, HostDrops, Outcome, SenderTick, StreamEnd, StreamSample, UdpReceiverEnd,
+    };
     use netaware_units::Span;
 
-    use crate::control::ServerMessage;
+    use crate::control::{EndReport, ServerMessage};
     use crate::frame::{self, Message as _};
 
     #[test]
@@ -79,5 +109,45 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn an_older_peer_finds_every_number_of_a_report_and_ours_reads_what_was_meant() {
+        let end = UdpReceiverEnd {
+            received: 5,
+            drops: HostDrops { socket: Some(3), ..HostDrops::default() },
+            gaps: Some(GapSummary::default()),
+            cpu: Some(CpuUse { cores: 2, ..CpuUse::default() }),
+            ..UdpReceiverEnd::default()
+        };
+        let report = EndReport::UdpReceiver(end);
+        let message = ServerMessage::Finished { test: 1, outcome: Outcome::Complete, report };
+        let bytes = frame::emit(&message).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&bytes[4..]).unwrap();
+        let told = &json["report"];
+        for demanded in ["duplicates", "reordered", "calls"] {
+            assert_eq!(told[demanded], 0, "{told}");
+        }
+        assert_eq!(told["drops"], serde_json::json!({"socket": 3, "stack": 0, "nic": 0}));
+        assert_eq!((&told["cpu"]["busiest_thread"], &told["gaps"]["planned"]), (&0.into(), &0.into()));
+        let ServerMessage::Finished { report: EndReport::UdpReceiver(end), .. } =
+            ServerMessage::from_value(json).unwrap()
+        else {
+            panic!("another message");
+        };
+        assert_eq!((end.calls, end.jitter, end.receive_buffer), (None, None, None));
+        assert_eq!((end.cpu.unwrap().busiest_thread, end.gaps.unwrap().planned), (None, None));
+        assert_eq!(end.drops.total(), Some(3));
+
+        let samples = vec![StreamSample { at: Span(4), ..StreamSample::default() }];
+        let message = ServerMessage::StreamSamples { test: 1, stream: 0, samples: samples.clone() };
+        let bytes = frame::emit(&message).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&bytes[4..]).unwrap();
+        assert_eq!(json["samples"][0]["rtt"], 0, "{json}");
+        let ServerMessage::StreamSamples { samples: read, .. } = ServerMessage::from_value(json).unwrap()
+        else {
+            panic!("another message");
+        };
+        assert_eq!((read[0].rtt, read[0].cwnd), (None, None));
     }
 }

@@ -1,22 +1,20 @@
 //! How near one end was to the end of its CPU.
 
-use netaware_record::{CpuUse, TcpEnd};
+use netaware_record::{CpuUse, StreamEnd, TcpEnd};
 
 use super::percent;
 
-/// CPU of one end. Shares of one core.
+/// CPU of one end. Shares of one core; absent is what nobody measured.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CpuLoad {
     /// The busiest thread that moved data, on a core.
-    thread: f64,
+    thread: Option<f64>,
     /// The same, with the time it waited for a core.
-    demand: f64,
+    demand: Option<f64>,
     /// What this program and the kernel's soft interrupts used together: our own part in a busy
     /// core.
     work: f64,
     busiest_core: Option<f64>,
-    /// Whether anybody measured it.
-    is_known: bool,
 }
 
 impl CpuLoad {
@@ -27,52 +25,55 @@ impl CpuLoad {
         Self {
             thread,
             demand: thread,
-            work: process.max(thread) + interrupts,
+            work: process.max(thread.unwrap_or(0.0)) + interrupts,
             busiest_core: cpu.busiest_core,
-            is_known: true,
         }
     }
 
     /// Of an end that may not have told.
     pub(super) fn of_told(cpu: Option<&CpuUse>) -> Self {
-        Self { is_known: cpu.is_some(), ..Self::of(&cpu.copied().unwrap_or_default()) }
+        Self::of(&cpu.copied().unwrap_or_default())
     }
 
     pub(super) fn of_tcp(end: &TcpEnd) -> Self {
         let load = Self::of_told(end.cpu.as_ref());
-        let thread = end.streams.iter().map(|stream| stream.thread_cpu).fold(load.thread, f64::max);
-        let demands = end.streams.iter().map(|stream| stream.thread_cpu + stream.thread_waiting);
-        let demand = demands.fold(thread, f64::max).min(1.0);
-        let is_known = load.is_known || !end.streams.is_empty();
-        Self { thread, demand, work: load.work.max(thread), is_known, ..load }
+        let threads = end.streams.iter().filter_map(|stream| stream.thread_cpu);
+        let thread = threads.chain(load.thread).reduce(f64::max);
+        let demand = |stream: &StreamEnd| Some(stream.thread_cpu? + stream.thread_waiting.unwrap_or(0.0));
+        let demands = end.streams.iter().filter_map(demand);
+        let demand = demands.chain(thread).reduce(f64::max).map(|demand| demand.min(1.0));
+        Self { thread, demand, work: load.work.max(thread.unwrap_or(0.0)), ..load }
     }
 
     /// Whether CPU held this end back: its busiest thread ran all the time, or would have if it had
     /// been given a core, or a core was full and we did a good part of it. Waiting alone does not
     /// count: on a host that others keep busy even an idle flow's thread waits at each wake-up.
     pub(super) fn is_saturated(&self, threshold: f64) -> bool {
-        let core = self.busiest_core.unwrap_or(0.0);
-        self.thread >= threshold
-            || (self.demand >= threshold && self.thread >= OURS_THREAD)
-            || (core >= threshold && self.work >= OURS_CORE && self.demand >= OURS_DEMAND)
+        let reaches = |share: Option<f64>, least: f64| share.is_some_and(|share| share >= least);
+        reaches(self.thread, threshold)
+            || (reaches(self.demand, threshold) && reaches(self.thread, OURS_THREAD))
+            || (reaches(self.busiest_core, threshold)
+                && self.work >= OURS_CORE
+                && reaches(self.demand, OURS_DEMAND))
     }
 
     /// For choosing between two that are saturated.
     pub(super) fn pressure(&self) -> f64 {
-        self.demand
+        self.demand.unwrap_or(0.0)
     }
 
     pub(super) fn describe(&self) -> String {
-        let waited = self.demand - self.thread;
-        let waited =
-            if waited >= WORTH_TELLING { format!(" and waited {}", percent(waited)) } else { String::new() };
         let core =
             self.busiest_core.map_or(String::new(), |core| format!(", busiest core {}", percent(core)));
-        format!("busiest thread ran {}{waited}{core}", percent(self.thread))
+        let Some(thread) = self.thread else { return format!("CPU time is unknown{core}") };
+        let waited = self.demand.map_or(0.0, |demand| demand - thread);
+        let waited =
+            if waited >= WORTH_TELLING { format!(" and waited {}", percent(waited)) } else { String::new() };
+        format!("busiest thread ran {}{waited}{core}", percent(thread))
     }
 
     pub(super) fn brief(&self) -> String {
-        if self.is_known { percent(self.demand.max(self.thread)) } else { "unknown".to_owned() }
+        self.demand.map_or_else(|| "unknown".to_owned(), percent)
     }
 }
 
@@ -87,8 +88,6 @@ const WORTH_TELLING: f64 = 0.05;
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::StreamEnd;
-
     use super::*;
 
     #[test]
@@ -101,14 +100,14 @@ mod tests {
             (0.0, WORTH_TELLING, None, "busiest thread ran 0 % and waited 5 %", "5 %"),
         ];
         for (thread, demand, busiest_core, long, brief) in rows {
-            let load = CpuLoad { thread, demand, work: thread, busiest_core, is_known: true };
+            let load = CpuLoad { thread: Some(thread), demand: Some(demand), work: thread, busiest_core };
             assert_eq!((load.describe().as_str(), load.brief().as_str()), (long, brief));
         }
     }
 
     /// Thread, demand, work, busiest core.
     fn parts(load: CpuLoad) -> (f64, f64, f64, Option<f64>) {
-        (load.thread, load.demand, load.work, load.busiest_core)
+        (load.thread.unwrap(), load.demand.unwrap(), load.work, load.busiest_core)
     }
 
     #[test]
@@ -116,27 +115,42 @@ mod tests {
         let cpu = CpuUse {
             process_user: Some(0.25),
             process_system: Some(0.5),
-            busiest_thread: 0.5,
+            busiest_thread: Some(0.5),
             busiest_core: Some(0.75),
             softirq: Some(0.125),
             cores: 4,
             ..CpuUse::default()
         };
         assert_eq!(parts(CpuLoad::of(&cpu)), (0.5, 0.5, 1.25, Some(0.75)));
-        let of_one_thread = CpuUse { busiest_thread: 0.875, softirq: None, busiest_core: None, ..cpu };
+        let of_one_thread = CpuUse { busiest_thread: Some(0.875), softirq: None, busiest_core: None, ..cpu };
         assert_eq!(parts(CpuLoad::of(&of_one_thread)), (0.875, 0.875, 0.875, None));
     }
 
     #[test]
     fn of_a_tcp_end_the_thread_and_the_demand_are_those_of_its_busiest_streams() {
-        let stream =
-            |thread_cpu, thread_waiting| StreamEnd { thread_cpu, thread_waiting, ..StreamEnd::default() };
-        let cpu = CpuUse { process_user: Some(0.25), busiest_thread: 0.125, ..CpuUse::default() };
+        let stream = |cpu, waiting| StreamEnd {
+            thread_cpu: Some(cpu),
+            thread_waiting: Some(waiting),
+            ..StreamEnd::default()
+        };
+        let cpu = CpuUse { process_user: Some(0.25), busiest_thread: Some(0.125), ..CpuUse::default() };
         let streams = vec![stream(0.5, 0.25), stream(0.25, 0.625)];
         let end = TcpEnd { cpu: Some(cpu), streams, ..TcpEnd::default() };
         assert_eq!(parts(CpuLoad::of_tcp(&end)), (0.5, 0.875, 0.5, None));
         let denied = TcpEnd { streams: vec![stream(0.75, 0.5)], ..end };
         assert_eq!(parts(CpuLoad::of_tcp(&denied)), (0.75, 1.0, 0.75, None));
+    }
+
+    #[test]
+    fn the_cpu_of_an_end_that_never_told_is_unknown_and_not_0_percent() {
+        let silent = CpuLoad::of_told(None);
+        assert_eq!((silent.describe().as_str(), silent.brief().as_str()), ("CPU time is unknown", "unknown"));
+        assert!(!silent.is_saturated(0.0), "nobody is blamed for what nobody measured");
+        let core = CpuUse { busiest_core: Some(0.8), cores: 2, ..CpuUse::default() };
+        assert_eq!(CpuLoad::of(&core).describe(), "CPU time is unknown, busiest core 80 %");
+        // A stream of which the system told nothing.
+        let end = TcpEnd { streams: vec![StreamEnd::default()], ..TcpEnd::default() };
+        assert_eq!(CpuLoad::of_tcp(&end).brief(), "unknown");
     }
 
     #[test]
@@ -155,7 +169,7 @@ mod tests {
             ((0.09, 0.09, 0.5, Some(0.9)), false),
         ];
         for ((thread, demand, work, busiest_core), want) in rows {
-            let load = CpuLoad { thread, demand, work, busiest_core, is_known: true };
+            let load = CpuLoad { thread: Some(thread), demand: Some(demand), work, busiest_core };
             assert_eq!(load.is_saturated(0.9), want, "{load:?}");
         }
     }

@@ -15,8 +15,8 @@ pub struct UdpEvidence<'a> {
     pub receiver: &'a UdpReceiverEnd,
     /// Payload rate aimed at; `None` for as fast as possible.
     pub planned: Option<BitRate>,
-    /// Payload rate that left.
-    pub sent_rate: BitRate,
+    /// Payload rate that left; `None` where too little left to have one.
+    pub sent_rate: Option<BitRate>,
     /// What went missing, and where.
     pub loss: &'a LossSplit,
     /// What lies between the ends.
@@ -39,17 +39,24 @@ fn lossy(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     let loss = evidence.loss;
     let ratio = loss.ratio.map(|ratio| ratio.estimate).filter(|ratio| *ratio > NEGLIGIBLE_LOSS)?;
     let text = format!(
-        "{} of {} datagrams lost ({}), {} of them by the receiving host's own count{}",
+        "{} of {} datagrams lost ({}), {}{}",
         loss.lost,
         evidence.sender.sent.saturating_sub(loss.unknown),
         percent_finely(ratio),
-        loss.host,
+        loss.host.map_or_else(
+            || "nobody knows how many of them inside the receiving host".to_owned(),
+            |host| format!("{host} of them by the receiving host's own count")
+        ),
         beside(loss.unknown)
     );
     // Loopback loses nothing on the way; where the counters are short of it, the host lost it all
     // the same.
-    if loss.network > loss.host && evidence.across == Across::Network {
-        return Some(Limit::new(LimitedBy::Network, text));
+    if evidence.across == Across::Network {
+        match loss.network.zip(loss.host) {
+            None => return Some(Limit::new(LimitedBy::Unknown, text)),
+            Some((network, host)) if network > host => return Some(Limit::new(LimitedBy::Network, text)),
+            Some(_) => {}
+        }
     }
     let cpu = CpuLoad::of_told(evidence.receiver.cpu.as_ref());
     let by = if cpu.is_saturated(SATURATED) { LimitedBy::ReceiverCpu } else { LimitedBy::SocketBuffer };
@@ -108,20 +115,21 @@ fn cut_short(evidence: &UdpEvidence<'_>) -> Option<Limit> {
 fn behind(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     let sender = evidence.sender;
     let planned = evidence.planned.filter(|planned| planned.0 > 0)?;
-    let reached = evidence.sent_rate.0 as f64 / planned.0 as f64;
+    let reached = evidence.sent_rate.map(|rate| rate.0 as f64 / planned.0 as f64);
+    let is_slow = reached.is_some_and(|reached| reached < REACHED);
     let of_plan = (sender.sent + sender.not_sent).max(1) as f64;
     let (not_sent, late) = (sender.not_sent as f64 / of_plan, sender.late as f64 / of_plan);
-    if reached >= REACHED && not_sent <= TOLERATED && late <= TOLERATED_LATE {
+    if !is_slow && not_sent <= TOLERATED && late <= TOLERATED_LATE {
         return None;
     }
     let cpu = CpuLoad::of_told(sender.cpu.as_ref());
     // A thread with time to spare that is behind all the same was made to wait by the queues below
     // it.
-    let blocked = reached < REACHED && cpu.pressure() > 0.0 && !cpu.is_saturated(SPARE);
+    let blocked = is_slow && cpu.pressure() > 0.0 && !cpu.is_saturated(SPARE);
     let by = if blocked { LimitedBy::SocketBuffer } else { LimitedBy::SenderCpu };
     let text = format!(
         "the sender reached {} of {planned}: {} datagrams late, {} not sent; its {}",
-        percent(reached),
+        reached.map_or_else(|| "an unknown share".to_owned(), percent),
         sender.late,
         sender.not_sent,
         cpu.describe()
@@ -180,7 +188,7 @@ mod tests {
     use crate::loss_split;
 
     fn cpu(thread: f64) -> CpuUse {
-        CpuUse { busiest_thread: thread, busiest_core: Some(thread), cores: 2, ..CpuUse::default() }
+        CpuUse { busiest_thread: Some(thread), busiest_core: Some(thread), cores: 2, ..CpuUse::default() }
     }
 
     struct Row {
@@ -249,14 +257,14 @@ mod tests {
         let receiver = UdpReceiverEnd {
             cpu: Some(cpu(row.cpus.1)),
             received: row.received,
-            drops: HostDrops { socket: row.host, ..HostDrops::default() },
+            drops: HostDrops { socket: Some(row.host), ..HostDrops::default() },
             ..UdpReceiverEnd::default()
         };
         udp_limit(&UdpEvidence {
             sender: &sender,
             receiver: &receiver,
             planned: row.planned.map(BitRate),
-            sent_rate: BitRate(row.rate),
+            sent_rate: Some(BitRate(row.rate)),
             loss: &loss_split::split(row.sent, Some(&receiver)),
             across: row.across,
         })
@@ -298,7 +306,7 @@ mod tests {
             sender,
             receiver: &receiver,
             planned: Some(BitRate(1_000_000)),
-            sent_rate: BitRate(1_000_000),
+            sent_rate: Some(BitRate(1_000_000)),
             loss: &loss_split::split(sender.sent, Some(&receiver)),
             across: Across::Network,
         })
@@ -341,6 +349,30 @@ mod tests {
         for (sender, observed, received, want) in rows {
             assert_eq!(outage(&sender, observed, received), Limit::new(LimitedBy::Unknown, want));
         }
+    }
+
+    #[test]
+    fn loss_is_blamed_on_nobody_where_the_receiving_host_never_told_what_it_dropped() {
+        let sender = UdpSenderEnd { sent: 1000, ..UdpSenderEnd::default() };
+        let limit = outage(&sender, None, 900);
+        let want =
+            "100 of 1000 datagrams lost (10.00 %), nobody knows how many of them inside the receiving host";
+        assert_eq!(limit, Limit::new(LimitedBy::Unknown, want));
+    }
+
+    #[test]
+    fn one_datagram_has_no_rate_and_is_not_a_sender_that_reached_0_percent() {
+        let sender = UdpSenderEnd { sent: 1, ..UdpSenderEnd::default() };
+        let receiver = UdpReceiverEnd { received: 1, ..UdpReceiverEnd::default() };
+        let limit = udp_limit(&UdpEvidence {
+            sender: &sender,
+            receiver: &receiver,
+            planned: Some(BitRate(1_000_000)),
+            sent_rate: None,
+            loss: &loss_split::split(1, Some(&receiver)),
+            across: Across::Network,
+        });
+        assert_eq!(limit.by, LimitedBy::RequestedRate, "{limit:?}");
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl<'a> Receiver<'a> {
         let _ = stream.shutdown(Shutdown::Write);
         let stream = StreamEnd {
             bytes: ByteCount(reading.bytes),
-            first_read: ByteCount(reading.first),
+            first_read: Some(ByteCount(reading.first)).filter(|first| first.0 > 0),
             calls: reading.calls,
             error,
             ..stream_end(index, stream)

@@ -8,7 +8,7 @@ use netaware_record::StreamSample;
 use netaware_units::{ByteCount, Span};
 use netaware_wire::control::{MAX_SAMPLES, MAX_SAMPLES_IN_ALL};
 
-use crate::tcp_info::TcpInfo;
+use crate::tcp_info::{TcpInfo, known};
 
 /// The samples of all streams of a transfer.
 #[derive(Debug)]
@@ -39,10 +39,10 @@ impl Samples {
         for ((samples, info), before) in self.of.iter_mut().zip(infos).zip(&self.before) {
             samples.push(StreamSample {
                 at,
-                acked: info.acked - *before,
-                cwnd: info.cwnd,
-                rtt: info.rtt,
-                retransmits: info.retransmits,
+                acked: Some(info.acked - *before),
+                cwnd: known(info.cwnd),
+                rtt: known(info.rtt),
+                retransmits: Some(info.retransmits),
             });
         }
         if self.of.first().is_some_and(|samples| samples.len() >= self.most) {
@@ -92,7 +92,8 @@ mod tests {
                 let every = of_one[0].at;
                 for (n, sample) in of_one.iter().enumerate() {
                     assert_eq!(sample.at, every * (n as i64 + 1), "{slices} slices, {streams} streams");
-                    assert_eq!(sample.acked.0, sample.at.0.cast_unsigned());
+                    assert_eq!(sample.acked, Some(ByteCount(sample.at.0.cast_unsigned())));
+                    assert_eq!((sample.rtt, sample.cwnd), (None, None), "the kernel told of neither");
                 }
                 assert!(of_one.last().unwrap().at + every > Span(slices));
             }

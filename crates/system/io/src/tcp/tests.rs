@@ -114,7 +114,7 @@ fn what_the_kernel_knows_is_in_the_ends() {
             && !stream.congestion.is_empty()
             && stream.calls > 0
     );
-    assert!(stream.send_buffer.is_some() && stream.thread_cpu > 0.0);
+    assert!(stream.send_buffer.is_some() && stream.thread_cpu > Some(0.0));
     assert!(done.sent.cpu.unwrap().busiest_thread >= stream.thread_cpu);
     assert!(done.sender_ticks.iter().any(|tick| tick.rtt.is_some() && tick.cwnd.is_some()));
 }

@@ -223,14 +223,14 @@ impl Account {
         let highest = counts.highest.map_or(0, |highest| highest + 1);
         let sent = self.end.map_or(highest, |end| end.sent);
         let (arrivals, unlogged) = self.log.map(ArrivalLog::finish).unwrap_or_default();
-        let gap = Span(plan.gap_ps.map_or(0, |gap| (gap / 1000) as i64));
+        let gap = plan.gap_ps.map(|gap| Span((gap / 1000) as i64));
         UdpReceiverEnd {
             elapsed: self.first.map_or(Span::ZERO, |first| self.last - first),
             received: counts.received,
             bytes: ByteCount(self.bytes),
-            duplicates: counts.duplicates,
-            reordered: counts.reordered,
-            reorder_extent: reorder_extents.longest(),
+            duplicates: Some(counts.duplicates),
+            reordered: Some(counts.reordered),
+            reorder_extent: Some(reorder_extents.longest()),
             reorder_extents: lengths(&reorder_extents),
             highest,
             loss_runs: lengths(&loss_runs),
@@ -241,8 +241,8 @@ impl Account {
             arrivals,
             unlogged,
             delay_variation: self.delay.summary(),
-            foreign: self.foreign,
-            jitter: Span(self.jitter.value().unwrap_or(0.0).round() as i64),
+            foreign: Some(self.foreign),
+            jitter: self.jitter.value().map(|nanos| Span(nanos.round() as i64)),
             planned: plan.rate(),
             ..UdpReceiverEnd::default()
         }
@@ -345,7 +345,7 @@ mod tests {
         account.take(&datagram(Kind::End, 3, 8), at(9_000));
         let end = account.close(&plan());
         assert_eq!((end.received, end.bytes, end.highest), (5, ByteCount(500), 6));
-        assert_eq!((end.duplicates, end.reordered, end.reorder_extent), (1, 1, 1));
+        assert_eq!((end.duplicates, end.reordered, end.reorder_extent), (Some(1), Some(1), Some(1)));
         // Number 2 in the middle, 6 and 7 at the end.
         assert_eq!(end.loss_runs, [(1, 1), (2, 1)]);
         assert_eq!((end.elapsed, end.gaps.unwrap().count), (Span(50), 5));
@@ -362,7 +362,7 @@ mod tests {
         account.take_merged(&[7; 200], 50, at(1));
         assert!(account.end().is_none() && account.first().is_none());
         let end = account.close(&plan());
-        assert_eq!((end.foreign, end.received, end.highest), (9, 0, 0));
+        assert_eq!((end.foreign, end.received, end.highest), (Some(9), 0, 0));
         assert!(end.gaps.is_none() && end.delay_variation.is_none());
     }
 
@@ -377,7 +377,7 @@ mod tests {
         account.take_merged(&merged, 100, at(5));
         assert!(account.end().is_some());
         let end = account.close(&plan());
-        assert_eq!((end.received, end.bytes, end.foreign), (4, ByteCount(400), 0));
+        assert_eq!((end.received, end.bytes, end.foreign), (4, ByteCount(400), Some(0)));
         assert_eq!((end.delay_variation.unwrap().count, end.gaps), (1, None));
     }
 

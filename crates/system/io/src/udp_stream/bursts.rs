@@ -78,8 +78,8 @@ impl BurstMeter {
     /// `sent` datagrams of `length` bytes left in all. `None` if no burst came whole.
     pub(super) fn summary(mut self, sent: u64, length: u32) -> Option<BurstSummary> {
         self.close();
-        let arrived_over = self.arrived_over.summary(Span::ZERO)?;
-        let sent_over = self.sent_over.summary(Span::ZERO)?.p50;
+        let arrived_over = self.arrived_over.summary(None)?;
+        let sent_over = self.sent_over.summary(None)?.p50;
         let extra = arrived_over.p50 - sent_over;
         let behind_the_first = (self.size - 1) * u64::from(length);
         let share = extra.or_zero().0 as f64 / arrived_over.p50.0.max(1) as f64;

@@ -189,8 +189,8 @@ impl Naps {
 
 /// Datagrams that this socket dropped because its buffer was full, so far. The same counter as
 /// `SO_RXQ_OVFL` tells, but that one comes only with the next datagram, and after the last drop
-/// there may be none.
-pub(super) fn socket_drops(socket: &UdpSocket) -> u64 {
+/// there may be none. `None` where the system does not tell.
+pub(super) fn socket_drops(socket: &UdpSocket) -> Option<u64> {
     let mut info = [0_u32; MEMINFO_WORDS];
     let mut length = size_of_val(&info) as libc::socklen_t;
     // SAFETY: `info` has room for `length` bytes.
@@ -203,7 +203,7 @@ pub(super) fn socket_drops(socket: &UdpSocket) -> u64 {
             &raw mut length,
         )
     };
-    if status == 0 { info[libc::SK_MEMINFO_DROPS as usize].into() } else { 0 }
+    (status == 0).then(|| info[libc::SK_MEMINFO_DROPS as usize].into())
 }
 
 /// Asks for a large buffer past the system's limit, if we may.

@@ -44,8 +44,8 @@ impl<'a> Inbox<'a> {
 pub(super) fn ask(_: &UdpSocket, _: &UdpPlan) {}
 
 /// Not told by this system.
-pub(super) fn socket_drops(_: &UdpSocket) -> u64 {
-    0
+pub(super) fn socket_drops(_: &UdpSocket) -> Option<u64> {
+    None
 }
 
 /// Asks for a large buffer.

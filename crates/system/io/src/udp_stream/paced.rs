@@ -24,7 +24,7 @@ pub(super) fn send(outbox: &mut Outbox<'_>, plan: &UdpPlan, gap_ps: u64, stop: &
     outbox.begin(start);
     let mut stream = Paced::new(Timetable::new(plan, start, gap_ps.max(SHORTEST_GAP_PS), stop), start, wait);
     let outcome = stream.run(outbox, stop);
-    let gaps = stream.gaps.summary(stream.timetable.gap);
+    let gaps = stream.gaps.summary(Some(stream.timetable.gap));
     UdpSenderEnd { gaps, ..stream.timetable.account(outbox, outcome) }
 }
 

@@ -22,7 +22,7 @@ use crate::{clock, thread};
 pub struct Ready {
     socket: UdpSocket,
     since: Mono,
-    drops_before: u64,
+    drops_before: Option<u64>,
 }
 
 pub(super) fn ready(socket: UdpSocket, plan: &UdpPlan) -> Ready {
@@ -81,16 +81,18 @@ fn follow(ready: &Ready, flow: u32, plan: &UdpPlan, stop: &StopFlag, board: &Boa
     let outcome = listen(&mut inbox, &mut account, plan, start, stop, board);
     let observed = observed(&account, plan, start, clock::now());
     // The system's counter has 32 bits.
-    let dropped = inbox::socket_drops(socket).wrapping_sub(ready.drops_before) & u64::from(u32::MAX);
+    let dropped = inbox::socket_drops(socket)
+        .zip(ready.drops_before)
+        .map(|(now, before)| now.wrapping_sub(before) & u64::from(u32::MAX));
     UdpReceiverEnd {
         outcome,
         observed,
-        calls: inbox.calls(),
+        calls: Some(inbox.calls()),
         drops: HostDrops {
-            socket: datagrams_in(dropped, account.datagrams(), inbox.parcels()),
+            socket: dropped.map(|it| datagrams_in(it, account.datagrams(), inbox.parcels())),
             ..HostDrops::default()
         },
-        receive_buffer: ByteCount(SockRef::from(socket).recv_buffer_size().unwrap_or(0) as u64),
+        receive_buffer: SockRef::from(socket).recv_buffer_size().ok().map(|size| ByteCount(size as u64)),
         ..account.close(plan)
     }
 }

@@ -165,6 +165,11 @@ fn rendered(report: &ReceiveReport) -> String {
     out
 }
 
+/// Payload rate; null where nothing moved.
+fn goodput(report: &ReceiveReport) -> Option<BitRate> {
+    Some(BitRate::mean(ByteCount(report.bytes), report.took)).filter(|rate| rate.0 > 0)
+}
+
 fn value(report: &ReceiveReport) -> Value {
     let failures: Vec<Value> =
         report.failures.iter().map(|failure| json!({ "path": failure.path, "why": failure.why })).collect();
@@ -176,7 +181,7 @@ fn value(report: &ReceiveReport) -> Value {
         "received_bytes": report.bytes,
         "resumed_bytes": report.resumed,
         "took_ns": report.took.nanos(),
-        "goodput_bps": BitRate::mean(ByteCount(report.bytes), report.took),
+        "goodput_bps": goodput(report),
         "failed": report.failed,
         "failures": failures,
         "ended": report.ended.as_ref().map(ToString::to_string),

@@ -194,6 +194,11 @@ pub(super) fn json(report: &SendReport, request: &SendRequest) -> io::Result<()>
     out.write_all(b"\n")
 }
 
+/// Payload rate; null where nothing moved.
+fn goodput(report: &SendReport) -> Option<BitRate> {
+    Some(BitRate::mean(ByteCount(report.sent), report.took)).filter(|rate| rate.0 > 0)
+}
+
 fn value(report: &SendReport, request: &SendRequest) -> Value {
     let switches: Vec<Value> = report
         .switches
@@ -225,7 +230,7 @@ fn value(report: &SendReport, request: &SendRequest) -> Value {
         "sent_bytes": report.sent,
         "resumed_bytes": report.resumed,
         "took_ns": report.took.nanos(),
-        "goodput_bps": BitRate::mean(ByteCount(report.sent), report.took),
+        "goodput_bps": goodput(report),
         "reconnects": report.reconnects,
         "switches": switches,
         "decisions": decisions,

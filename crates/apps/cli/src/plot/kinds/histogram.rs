@@ -70,7 +70,8 @@ fn distributions(record: &Record) -> Option<Found<'_>> {
             round_trips.extend(latency.map(|histogram| (way, histogram)));
         }
         for udp in &result.udp {
-            let histogram = asked(udp.receiver.bins.as_ref(), udp.receiver.histogram.as_ref());
+            let receiver = udp.receiver.as_ref();
+            let histogram = receiver.and_then(|it| asked(it.bins.as_ref(), it.histogram.as_ref()));
             let direction = udp.pedigree.direction;
             let way = Way { version: result.version, carrier: Carrier::Udp, direction };
             gaps.extend(histogram.map(|histogram| (way, histogram)));

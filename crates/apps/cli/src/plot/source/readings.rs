@@ -4,7 +4,7 @@ use netaware_record::{
     DelaySummary, Direction, Interval, IpVersion, LatencyResult, MatrixProtocol, MatrixResult, Record,
     TcpResult, UdpResult, VersionResult,
 };
-use netaware_units::Span;
+use netaware_units::{BitRate, Span};
 
 /// What a reading is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,12 +149,11 @@ fn tcp_figures(tcp: &TcpResult) -> [(Figure, Option<f64>); 3] {
 }
 
 fn udp_figures(udp: &UdpResult, burst: f64) -> [(Figure, Option<f64>); 5] {
-    // No rate was observed where nothing, or one datagram, came.
-    let some = |rate: f64| (rate > 0.0).then_some(rate);
+    let of = |rate: Option<BitRate>| rate.map(|rate| rate.0 as f64);
     [
-        (Figure::Rate, some(udp.goodput.0 as f64)),
-        (Figure::Sent, some(udp.sent_rate.0 as f64)),
-        (Figure::Wire, udp.wire.and_then(|wire| some(wire.received.0 as f64))),
+        (Figure::Rate, of(udp.goodput)),
+        (Figure::Sent, of(udp.sent_rate)),
+        (Figure::Wire, of(udp.wire.and_then(|wire| wire.received))),
         (Figure::Loss, udp.loss.ratio.as_ref().map(|ratio| ratio.estimate)),
         (Figure::Step, Some(udp.payload.0 as f64 * burst)),
     ]

@@ -17,20 +17,24 @@ const COLUMNS: &[(&str, Field)] = &[
     ("total_bytes", |r| r.cell.bytes.0.to_string()),
     ("block_bytes", |r| r.cell.block.0.to_string()),
     ("run", |r| (u32::from(r.run.round) + 1).to_string()),
-    ("client_ns", |r| optional(r.run.client.elapsed.map(|span| span.0))),
-    ("client_bps", |r| optional(r.run.client.throughput.map(|rate| rate.0))),
-    ("writes", |r| r.run.client.calls.to_string()),
-    ("sent_bytes", |r| r.run.client.bytes.0.to_string()),
+    ("client_ns", |r| client(r, |end| end.elapsed.map(|span| span.0))),
+    ("client_bps", |r| client(r, |end| end.throughput.map(|rate| rate.0))),
+    ("writes", |r| client(r, |end| end.calls)),
+    ("sent_bytes", |r| client(r, |end| Some(end.bytes.0))),
     ("server_ns", |r| server(r, |end| end.elapsed.map(|span| span.0))),
     ("server_bps", |r| server(r, |end| end.throughput.map(|rate| rate.0))),
-    ("reads", |r| server(r, |end| Some(end.calls))),
+    ("reads", |r| server(r, |end| end.calls)),
     ("received_bytes", |r| server(r, |end| Some(end.bytes.0))),
-    ("lost_bytes", |r| optional(r.run.server.map(|_| r.run.lost.0))),
-    ("lost_in_host_bytes", |r| optional(r.run.server.map(|_| r.run.lost_in_host.0))),
-    ("unknown_bytes", |r| r.run.unknown.0.to_string()),
+    ("lost_bytes", |r| optional(r.run.client.zip(r.run.server).map(|_| r.run.lost.0))),
+    ("lost_in_host_bytes", |r| optional(r.run.lost_in_host.map(|bytes| bytes.0))),
+    ("unknown_bytes", |r| client(r, |_| Some(r.run.unknown.0))),
     ("retransmits", |r| optional(r.run.retransmits)),
     ("outcome", |r| outcome(r.run.outcome)),
 ];
+
+fn client<T: ToString>(row: &Row<'_>, of: impl Fn(&MatrixEnd) -> Option<T>) -> String {
+    optional(row.run.client.as_ref().and_then(of))
+}
 
 fn server<T: ToString>(row: &Row<'_>, of: impl Fn(&MatrixEnd) -> Option<T>) -> String {
     optional(row.run.server.as_ref().and_then(of))

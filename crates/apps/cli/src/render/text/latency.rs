@@ -106,7 +106,7 @@ fn variation(sheet: &mut Sheet<'_>, pick: Pick, full: bool) -> io::Result<()> {
     sheet.row("variation, IPDV p95", |v| p95(pick(v)?.ipdv))?;
     sheet.row("variation, PDV p95", |v| p95(pick(v)?.pdv))?;
     if full {
-        sheet.row("jitter (RFC 3550)", |v| Some(pick(v)?.jitter.to_string()))?;
+        sheet.row("jitter (RFC 3550)", |v| Some(pick(v)?.jitter?.to_string()))?;
     }
     Ok(())
 }

@@ -106,7 +106,7 @@ impl<'a> Ends<'a> {
             if result.pedigree.direction == Direction::Reverse {
                 (server, client, heard().map(|(_, server)| server.bytes).sum())
             } else {
-                (client, server, heard().map(|(run, _)| run.client.bytes - run.unknown).sum())
+                (client, server, heard().filter_map(|(run, _)| Some(run.client?.bytes - run.unknown)).sum())
             };
         Self { sending_time, sent, received, bytes_sent, bytes_lost }
     }
@@ -176,10 +176,11 @@ mod tests {
     #[test]
     fn who_sends_is_told_by_the_direction() {
         let median = |estimate| Some(Interval { estimate, lo: estimate, hi: estimate, confidence: 0.0 });
-        let end = |bytes| MatrixEnd { bytes: ByteCount(bytes), calls: 1, elapsed: None, throughput: None };
+        let end =
+            |bytes| MatrixEnd { bytes: ByteCount(bytes), calls: Some(1), elapsed: None, throughput: None };
         let mut result = crate::render::fixture::matrix().versions[0].matrix[0].clone();
         let run = MatrixRun {
-            client: end(1000),
+            client: Some(end(1000)),
             server: Some(end(800)),
             lost: ByteCount(200),
             ..result.cells[0].runs[0].clone()

@@ -58,15 +58,19 @@ fn sentence(pedigree: &Pedigree) -> String {
 /// What went wrong with it, in words; empty where nothing did.
 fn faults(health: &Health) -> String {
     let mut faults = Vec::new();
-    if health.late_sends > 0 {
-        faults.push(format!("{} late sends, worst {}", count(health.late_sends), health.worst_lateness));
+    if let Some(late) = health.late_sends.filter(|late| *late > 0) {
+        let worst = health.worst_lateness.map_or_else(String::new, |worst| format!(", worst {worst}"));
+        faults.push(format!("{} late sends{worst}", count(late)));
     }
     let counted = [
         (health.not_sent, "never left this host"),
         (health.host_drops, "dropped inside the receiving host"),
         (health.stamp_fallbacks, "without a kernel timestamp"),
     ];
-    faults.extend(counted.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(*n))));
+    faults.extend(counted.iter().filter_map(|(n, what)| {
+        let n = n.filter(|n| *n > 0)?;
+        Some(format!("{} {what}", count(n)))
+    }));
     if let Some(steal) = health.steal.filter(|steal| *steal > STEAL_WORTH_TELLING) {
         faults.push(format!("{} of the CPU withheld by the hypervisor", load(steal)));
     }

@@ -7,7 +7,7 @@ use netaware_record::{Direction, GapSummary, Record, UdpResult, VersionResult};
 use super::tcp::{busiest, cores};
 use super::{Sheet, bins, limit, pedigree};
 use crate::render::Paint;
-use crate::render::figures::{count, nanos, percent, share};
+use crate::render::figures::{UNKNOWN, count, known, nanos, percent, share};
 
 pub(super) fn section(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result<()> {
     let of = move |v: &VersionResult| v.udp.iter().find(|r| r.pedigree.direction == direction).cloned();
@@ -20,8 +20,16 @@ pub(super) fn section(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result
     rates(sheet, &of)?;
     losses(sheet, &of)?;
     gaps(sheet, &of)?;
-    sheet.row("CPU, sender / receiver", |v| of(v).map(|r| cores(r.sender.cpu, r.receiver.cpu)))?;
-    sheet.row("busiest core, the same", |v| of(v).and_then(|r| busiest(r.sender.cpu, r.receiver.cpu)))?;
+    let cpu =
+        |r: &UdpResult| (r.sender.as_ref().and_then(|e| e.cpu), r.receiver.as_ref().and_then(|e| e.cpu));
+    sheet.row("CPU, sender / receiver", |v| {
+        let (sender, receiver) = cpu(&of(v)?);
+        Some(cores(sender, receiver))
+    })?;
+    sheet.row("busiest core, the same", |v| {
+        let (sender, receiver) = cpu(&of(v)?);
+        busiest(sender, receiver)
+    })?;
     limit::rows(sheet, "limited by", |v| {
         let here = v.udp.iter().filter(|r| r.pedigree.direction == direction);
         here.map(|r| (r.pedigree.version.name().to_owned(), &r.limit)).collect()
@@ -37,21 +45,30 @@ fn rates(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResult
         let rate = result.planned.map_or_else(|| "no limit".to_owned(), |rate| rate.to_string());
         Some(format!("{rate}, {} B", result.payload.0))
     })?;
-    sheet.row("sent", |v| Some(of(v)?.sent_rate.to_string()))?;
-    sheet.row("received", |v| Some(of(v)?.goodput.to_string()))?;
+    sheet.row("sent", |v| Some(shown(of(v)?.sent_rate)))?;
+    sheet.row("received", |v| {
+        let r = of(v)?;
+        let is_measured = r.sent > 0 && r.loss.lost == r.sent;
+        Some(if is_measured { "nothing".to_owned() } else { shown(r.goodput) })
+    })?;
     if sheet.is_full() {
         sheet.row("received, on Ethernet", |v| {
             let wire = of(v)?.wire?;
             let cut = if wire.frames > 1 { format!(", {} frames", wire.frames) } else { String::new() };
-            Some(format!("{}, {} B each{cut}", wire.received, wire.bytes.0))
+            Some(format!("{}, {} B each{cut}", shown(wire.received), wire.bytes.0))
         })?;
         sheet.row("set-up, query repeats", |v| {
             let exchanges = of(v)?.exchanges;
-            (exchanges.clearing + exchanges.fetching > 0)
-                .then(|| format!("{} / {}", exchanges.clearing, exchanges.fetching))
+            let (clearing, fetching) = (exchanges.clearing, exchanges.fetching);
+            let any = clearing.max(fetching) > Some(0);
+            any.then(|| format!("{} / {}", shown(clearing), shown(fetching)))
         })?;
     }
-    sheet.row("datagrams per second", |v| Some(count(of(v)?.packets_per_second.max(0.0) as u64)))
+    sheet.row("datagrams per second", |v| Some(count(of(v)?.packets_per_second? as u64)))
+}
+
+fn shown<T: ToString>(figure: Option<T>) -> String {
+    known(figure, |figure| figure.to_string())
 }
 
 fn losses(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResult>) -> io::Result<()> {
@@ -62,7 +79,7 @@ fn losses(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResul
             let r = of(v)?;
             let known = r.sent.saturating_sub(r.loss.unknown);
             if known == 0 && r.sent > 0 {
-                return Some("unknown".to_owned());
+                return Some(UNKNOWN.to_owned());
             }
             Some(format!("{} ({} of {})", share(r.loss.lost, known), count(r.loss.lost), count(known)))
         },
@@ -70,14 +87,14 @@ fn losses(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResul
     )?;
     sheet.row("by network / by host", |v| {
         let r = of(v)?;
-        (r.loss.lost > 0).then(|| format!("{} / {}", count(r.loss.network), count(r.loss.host)))
+        (r.loss.lost > 0).then(|| format!("{} / {}", known(r.loss.network, count), known(r.loss.host, count)))
     })?;
     if sheet.is_full() {
         sheet.row("loss, 95 % interval", |v| {
             of(v)?.loss.ratio.map(|i| format!("{} .. {}", percent(i.lo), percent(i.hi)))
         })?;
         sheet.row("longest run lost", |v| {
-            let longest = of(v)?.receiver.loss_runs.iter().map(|(length, _)| *length).max()?;
+            let longest = of(v)?.receiver?.loss_runs.iter().map(|(length, _)| *length).max()?;
             Some(count(longest))
         })?;
     }
@@ -85,10 +102,10 @@ fn losses(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResul
         let r = of(v).filter(|r| r.loss.unknown > 0)?;
         Some(format!("{} of {}", count(r.loss.unknown), count(r.sent)))
     })?;
-    sheet.row("not sent", |v| of(v).filter(|r| r.not_sent > 0).map(|r| count(r.not_sent)))?;
+    sheet.row("not sent", |v| of(v)?.not_sent.filter(|not_sent| *not_sent > 0).map(count))?;
     sheet.row("reordered / duplicate", |v| {
         let r = of(v)?;
-        Some(format!("{} / {}", count(r.reordered), count(r.duplicates)))
+        Some(format!("{} / {}", known(r.reordered, count), known(r.duplicates, count)))
     })?;
     if sheet.is_full() {
         let counted = |pairs: &[(u64, u64)]| {
@@ -96,8 +113,8 @@ fn losses(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResul
             let rest = if pairs.len() > MOST_LENGTHS { ", …" } else { "" };
             (!pairs.is_empty()).then(|| format!("{}{rest}", shown.collect::<Vec<_>>().join(", ")))
         };
-        sheet.row("lost in runs of", |v| counted(&of(v)?.receiver.loss_runs))?;
-        sheet.row("late by packets", |v| counted(&of(v)?.receiver.reorder_extents))?;
+        sheet.row("lost in runs of", |v| counted(&of(v)?.receiver?.loss_runs))?;
+        sheet.row("late by packets", |v| counted(&of(v)?.receiver?.reorder_extents))?;
     }
     Ok(())
 }
@@ -109,7 +126,7 @@ const MOST_LENGTHS: usize = 6;
 pub(super) fn histograms(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
     for version in &record.versions {
         for result in &version.udp {
-            if let Some(histogram) = &result.receiver.bins {
+            if let Some(histogram) = result.receiver.as_ref().and_then(|end| end.bins.as_ref()) {
                 let way = result.pedigree.direction.name();
                 let title = format!("time between arrivals, {} {way}", version.version.name());
                 bins::write(out, &title, histogram, paint)?;
@@ -124,27 +141,28 @@ fn gaps(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResult>
     let spread = |g: &GapSummary| format!("{}, {}", nanos(g.mean_ns), nanos(g.sd_ns));
     let tails = |g: &GapSummary| format!("{} / {} / {}", short(g.p1), short(g.p99), short(g.max));
     if sheet.is_full() {
-        sheet.row("sent gap, planned", |v| Some(of(v)?.sender.gaps?.planned.to_string()))?;
-        sheet.row("sent gap, mean, sd", |v| of(v)?.sender.gaps.as_ref().map(spread))?;
-        sheet.row("sent gap, p1/p99/max", |v| of(v)?.sender.gaps.as_ref().map(tails))?;
+        sheet.row("sent gap, planned", |v| Some(of(v)?.sender?.gaps?.planned?.to_string()))?;
+        sheet.row("sent gap, mean, sd", |v| of(v)?.sender?.gaps.as_ref().map(spread))?;
+        sheet.row("sent gap, p1/p99/max", |v| of(v)?.sender?.gaps.as_ref().map(tails))?;
     }
-    sheet.row("arrival gap, mean, sd", |v| of(v)?.receiver.gaps.as_ref().map(spread))?;
-    sheet.row("arrival gap, p1/p99/max", |v| of(v)?.receiver.gaps.as_ref().map(tails))?;
+    sheet.row("arrival gap, mean, sd", |v| of(v)?.receiver?.gaps.as_ref().map(spread))?;
+    sheet.row("arrival gap, p1/p99/max", |v| of(v)?.receiver?.gaps.as_ref().map(tails))?;
     sheet.row("bursts whole / broken", |v| {
-        of(v)?.receiver.bursts.map(|b| format!("{} / {}, {} each", count(b.whole), count(b.broken), b.size))
+        of(v)?.receiver?.bursts.map(|b| format!("{} / {}, {} each", count(b.whole), count(b.broken), b.size))
     })?;
     sheet.row("burst sent / arrived over", |v| {
-        of(v)?.receiver.bursts.map(|b| format!("{} / {}", b.sent_over, b.arrived_over.p50))
+        of(v)?.receiver?.bursts.map(|b| format!("{} / {}", b.sent_over, b.arrived_over.p50))
     })?;
     sheet.row("queue growth of a burst", |v| {
-        of(v)?.receiver.bursts.map(|b| format!("{} B, {}", count(b.queue_growth.0), b.extra))
+        of(v)?.receiver?.bursts.map(|b| format!("{} B, {}", count(b.queue_growth.0), b.extra))
     })?;
     sheet.row("delay over its minimum", |v| {
-        let d = of(v)?.receiver.delay_variation?;
+        let d = of(v)?.receiver?.delay_variation?;
         sheet_full.then(|| format!("p50 {}, p99 {}", d.p50, d.p99))
     })?;
     sheet.row("jitter (RFC 3550)", |v| {
-        of(v)?.receiver.gaps.is_some().then(|| of(v).map(|r| r.receiver.jitter.to_string()))?
+        let receiver = of(v)?.receiver?;
+        receiver.jitter.filter(|_| receiver.gaps.is_some()).map(|jitter| jitter.to_string())
     })
 }
 

@@ -20,23 +20,31 @@ pub(super) fn line(record: &Record, version: &VersionResult, r: &UdpResult) -> S
     let near = version.local.clone().unwrap_or_else(none);
     let far = version.address.clone().unwrap_or_else(none);
     let (from, to) = if r.pedigree.direction == Direction::Reverse { (far, near) } else { (near, far) };
-    let (sending, receiving) = (r.sender.elapsed, r.receiver.elapsed);
+    let (sender, receiver) = (r.sender.as_ref(), r.receiver.as_ref());
+    let whole = |number: Option<u64>| number.map_or_else(none, |number| number.to_string());
+    let time = |time: Option<Span>| time.map_or_else(none, |time| number(micros(time)));
     let mut fields = vec![(record.started_at.0 / 1_000_000_000).to_string(), from, to];
-    fields.extend([r.payload.0, r.sent, r.exchanges.clearing, r.exchanges.fetching].map(|n| n.to_string()));
+    let sent = Some(r.sent).filter(|sent| sender.is_some() || *sent > 0);
+    fields.extend([Some(r.payload.0), sent, r.exchanges.clearing, r.exchanges.fetching].map(whole));
+    // Without a plan for the gaps there was no wait between frames.
+    let wait = sender.map(|end| end.gaps.and_then(|gaps| gaps.planned).map_or(0.0, micros));
     fields.extend([
-        per_frame(sending, r.sender.sent),
-        r.sender.gaps.map_or(0.0, |gaps| micros(gaps.planned)).to_string(),
-        number(micros(sending)),
+        sender.map_or_else(none, |end| per_frame(end.elapsed, end.sent)),
+        wait.map_or_else(none, |wait| wait.to_string()),
+        time(sender.map(|end| end.elapsed)),
         mbits(r.sent_rate),
     ]);
-    fields.extend([r.received, r.loss.lost, r.reordered].map(|n| n.to_string()));
+    let is_followed = r.sent > r.loss.unknown;
     fields.extend([
-        number(micros(receiving)),
-        per_frame(receiving, r.receiver.received),
+        whole(receiver.map(|_| r.received)),
+        whole(Some(r.loss.lost).filter(|_| is_followed)),
+        whole(r.reordered),
+        time(receiver.map(|end| end.elapsed).filter(|_| r.received > 0)),
+        receiver.map_or_else(none, |end| per_frame(end.elapsed, end.received)),
         mbits(r.goodput),
-        r.wire.map_or_else(none, |wire| mbits(wire.received)),
+        mbits(r.wire.and_then(|wire| wire.received)),
     ]);
-    fields.extend(r.receiver.bins.as_ref().map_or_else(|| vec![none(); 8], moments));
+    fields.extend(receiver.and_then(|end| end.bins.as_ref()).map_or_else(|| vec![none(); 8], moments));
     fields.join(" ; ")
 }
 
@@ -54,8 +62,8 @@ fn per_frame(time: Span, frames: u64) -> String {
     if frames < 2 { none() } else { number(micros(time) / (frames - 1) as f64) }
 }
 
-fn mbits(rate: netaware_units::BitRate) -> String {
-    number(rate.0 as f64 / 1e6)
+fn mbits(rate: Option<netaware_units::BitRate>) -> String {
+    rate.map_or_else(none, |rate| number(rate.0 as f64 / 1e6))
 }
 
 fn micros(span: Span) -> f64 {
@@ -97,13 +105,31 @@ mod tests {
         let mut record = fixture::udp();
         let result = &mut record.versions[0].udp[0];
         result.payload = netaware_units::ByteCount(1400);
-        result.receiver.elapsed = Span::from_micros(35_362);
-        result.receiver.received = 300;
+        let receiver = result.receiver.as_mut().unwrap();
+        (receiver.elapsed, receiver.received) = (Span::from_micros(35_362), 300);
         result.received = 300;
         let line = &lines(&record)[0];
         assert_eq!((line[3].as_str(), line[11].as_str(), line[14].as_str()), ("1400", "300", "35362"));
         assert_eq!(line[15], "118.268");
         assert_eq!(line[18..], vec!["-"; 8]);
+    }
+
+    #[test]
+    fn an_end_that_never_reported_is_dashes_and_not_zeros() {
+        let mut record = fixture::udp();
+        let result = &mut record.versions[0].udp[0];
+        (result.received, result.loss) = (0, netaware_record::LossSplit::default());
+        result.loss.unknown = result.sent;
+        (result.receiver, result.goodput, result.reordered) = (None, None, None);
+        result.exchanges.fetching = None;
+        result.wire = result.wire.map(|wire| netaware_record::WireRates { received: None, ..wire });
+        let silent = &lines(&record)[0];
+        assert_eq!((silent[6].as_str(), &silent[11..]), ("-", vec!["-".to_owned(); 15].as_slice()));
+        assert_ne!((silent[4].as_str(), silent[10].as_str()), ("-", "-"), "the sender did report");
+        let result = &mut record.versions[0].udp[0];
+        (result.sent, result.loss.unknown, result.sent_rate, result.sender) = (0, 0, None, None);
+        assert_eq!(lines(&record)[0][4], "-");
+        assert_eq!(lines(&record)[0][7..], vec!["-"; 19]);
     }
 
     #[test]

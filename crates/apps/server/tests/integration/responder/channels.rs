@@ -168,7 +168,7 @@ fn up_what_the_network_lost_is_exactly_what_is_missing() {
     let (lost, end) = up(400, 1000, 25);
     assert_eq!((lost, end.received, end.outcome), (16, 384, Outcome::Complete), "{end:?}");
     assert_eq!(end.loss_runs.iter().map(|(length, times)| length * times).sum::<u64>(), 16);
-    assert_eq!((end.bytes.0, end.foreign, end.drops.socket), (384_000, 0, 0));
+    assert_eq!((end.bytes.0, end.foreign, end.drops.socket), (384_000, Some(0), Some(0)));
     assert!(end.gaps.is_some() && end.delay_variation.is_some());
 }
 

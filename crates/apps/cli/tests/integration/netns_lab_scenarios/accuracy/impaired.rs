@@ -29,7 +29,7 @@ fn one_in_a_hundred_lost_is_read_as_such() {
                 Some(ratio) => ledger.contains(&what, ratio, 0.01),
                 None => ledger.note(false, &format!("{what}: {:?}", udp.loss)),
             }
-            ledger.note(udp.loss.host == 0, &format!("{what}: {} dropped by a host", udp.loss.host));
+            ledger.note(udp.loss.host == Some(0), &format!("{what}: dropped by a host: {:?}", udp.loss));
             (lost, sent) = (lost + udp.loss.lost, sent + udp.sent);
         }
     }
