@@ -203,7 +203,7 @@ impl Bench<'_> {
         self.wrong(goodput == 0.0 && received > 1, || format!("{what}: 0 bit/s, and {received} came"));
         let fits = rate < carries * 0.9;
         if fits && truth.passes_udp {
-            self.share(&what, lost, sent, self.loss_of(truth, direction, udp));
+            self.share(&what, lost, sent, loss_of(truth, direction, udp));
         }
         let share = received as f64 / sent.max(1) as f64;
         let [least, longest] = truth.one_way[direction];
@@ -221,13 +221,6 @@ impl Bench<'_> {
             format!("{what}: the sender {failed}, and the stream is complete")
         });
         self.udp_limit(&what, udp);
-    }
-
-    /// The share of datagrams of this length that is lost: all of them if they are longer than what
-    /// passes.
-    fn loss_of(&self, truth: &VersionTruth, direction: usize, udp: &Value) -> Option<f64> {
-        let length = whole(udp, "payload").unwrap_or(0) + 28;
-        if length > u64::from(truth.mtu) { None } else { truth.loss[direction] }
     }
 
     fn path_rates(&mut self, name: &str, truth: &VersionTruth, result: &Value) {
@@ -387,6 +380,13 @@ impl Bench<'_> {
 /// The share of round trips that is lost.
 fn both_ways(truth: &VersionTruth) -> Option<f64> {
     truth.loss[0].zip(truth.loss[1]).map(|(there, back)| 1.0 - (1.0 - there) * (1.0 - back))
+}
+
+/// The share of datagrams of this length that is lost. `None` if they are longer than what passes
+/// there and back: then it depends on which way is the narrow one.
+fn loss_of(truth: &VersionTruth, direction: usize, udp: &Value) -> Option<f64> {
+    let length = whole(udp, "payload").unwrap_or(0) + 28;
+    if length > u64::from(truth.mtu) { None } else { truth.loss[direction] }
 }
 
 /// What a TCP that takes loss for congestion reaches at least, in bit/s: RFC 5348 §3.1 with an
