@@ -3,14 +3,18 @@
 //!
 //! [`truth`] derives what is true of a path from its scenario, [`cell`] runs one command over one
 //! path, [`judge`] says of what came out whether it held. The judge is a pure function over what
-//! was printed, what is true and what entered the path.
+//! was printed, what is true and what entered the path; [`kept`] keeps these, so that a change of
+//! the judge is tried on a whole run at once.
 
 pub mod cell;
 pub mod judge;
+pub mod kept;
 pub mod truth;
 
-use netaware_lab::scenarios;
-use netaware_units::Span;
+use netaware_lab::{Scenario, scenarios};
+use netaware_units::{BitRate, Span};
+
+use truth::{Truth, VersionTruth};
 
 /// A measuring command, as the columns of the table name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,10 +27,16 @@ pub enum Ask {
     Tcp,
     /// `tcp -R`
     TcpReverse,
+    /// `tcp --bidir`
+    TcpBidir,
     /// `udp`
     Udp,
     /// `udp -R`
     UdpReverse,
+    /// `udp --bidir`
+    UdpBidir,
+    /// `matrix`
+    Matrix,
     /// `capacity`
     Capacity,
     /// `available`
@@ -41,13 +51,16 @@ pub enum Ask {
 
 impl Ask {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Test,
         Self::Latency,
         Self::Tcp,
         Self::TcpReverse,
+        Self::TcpBidir,
         Self::Udp,
         Self::UdpReverse,
+        Self::UdpBidir,
+        Self::Matrix,
         Self::Capacity,
         Self::Available,
         Self::Owd,
@@ -62,8 +75,11 @@ impl Ask {
             Self::Latency => "latency",
             Self::Tcp => "tcp",
             Self::TcpReverse => "tcp -R",
+            Self::TcpBidir => "tcp --bidir",
             Self::Udp => "udp",
             Self::UdpReverse => "udp -R",
+            Self::UdpBidir => "udp --bidir",
+            Self::Matrix => "matrix",
             Self::Capacity => "capacity",
             Self::Available => "available",
             Self::Owd => "owd",
@@ -79,8 +95,13 @@ impl Ask {
             Self::Latency => &["latency", "b", "-t", "3s"],
             Self::Tcp => &["tcp", "b", "-t", "4s"],
             Self::TcpReverse => &["tcp", "b", "-R", "-t", "4s"],
+            Self::TcpBidir => &["tcp", "b", "--bidir", "-t", "4s"],
             Self::Udp => &["udp", "b", "-t", "3s"],
             Self::UdpReverse => &["udp", "b", "-R", "-t", "3s"],
+            Self::UdpBidir => &["udp", "b", "--bidir", "-t", "3s"],
+            Self::Matrix => {
+                &["matrix", "b", "--bytes", "10kB", "--blocks", "1kB", "--runs", "1", "--patience", "5s"]
+            }
             Self::Capacity => &["capacity", "b", "-t", "6s"],
             Self::Available => &["available", "b", "-t", "6s"],
             Self::Owd => &["owd", "b", "-t", "3s"],
@@ -90,12 +111,14 @@ impl Ask {
     }
 
     /// How long that promises to measure: `test` in all, the others over each IP version in turns,
-    /// except those that ask both at once.
+    /// except those that ask both at once. `matrix` promises that none of its three transfers over
+    /// each version takes longer than its patience.
     pub fn promised(self, versions: i64) -> Span {
         match self {
             Self::Test => Span::from_secs(10),
-            Self::Latency | Self::Udp | Self::UdpReverse => Span::from_secs(3 * versions),
-            Self::Tcp | Self::TcpReverse => Span::from_secs(4 * versions),
+            Self::Latency | Self::Udp | Self::UdpReverse | Self::UdpBidir => Span::from_secs(3 * versions),
+            Self::Tcp | Self::TcpReverse | Self::TcpBidir => Span::from_secs(4 * versions),
+            Self::Matrix => Span::from_secs(15 * versions),
             Self::Capacity | Self::Available => Span::from_secs(6 * versions),
             Self::Owd | Self::Reach => Span::from_secs(3),
             Self::Hops => Span::from_secs(6),
@@ -105,11 +128,6 @@ impl Ask {
     /// Whether it needs `netaware serve` at the other end.
     pub const fn needs_responder(self) -> bool {
         !matches!(self, Self::Reach | Self::Hops)
-    }
-
-    /// Whether the time it promises is all that it takes, its round trips included.
-    pub const fn promises_everything(self) -> bool {
-        matches!(self, Self::Test | Self::Reach | Self::Hops)
     }
 }
 
@@ -153,8 +171,23 @@ impl WorldPath {
             ("sensor-20k" | "modem-64k" | "umts-384k", Ask::Available) => {
                 Some("one train of it is seconds of all that the path carries")
             }
+            (_, Ask::TcpBidir | Ask::UdpBidir) if !self.directions_meet() => {
+                Some("neither direction has anything to lose to the other that one alone does not show")
+            }
             _ => None,
         }
+    }
+
+    /// Whether what one direction carries matters to the other: both are not alike, or slow, or
+    /// without a link for a while.
+    fn directions_meet(&self) -> bool {
+        let Ok(scenario) = Scenario::parse(self.text) else { return false };
+        let truth = Truth::of(&scenario);
+        let differs = |version: &VersionTruth| {
+            version.rate[0] != version.rate[1]
+                || (version.one_way[0][0] - version.one_way[1][0]).abs() > NOTICEABLE
+        };
+        truth.has_outages || truth.carries(0) < SLOW || truth.versions.iter().any(differs)
     }
 
     /// Where people meet it: the first line of its file.
@@ -162,6 +195,11 @@ impl WorldPath {
         self.text.lines().next().and_then(|line| line.strip_prefix("# ")).unwrap_or_default()
     }
 }
+
+/// A way that is longer by more than this than the other is another way.
+const NOTICEABLE: Span = Span::from_millis(5);
+/// On a path below this the acknowledgements of one direction take their share of the other.
+const SLOW: BitRate = BitRate(1_000_000);
 
 /// All paths of scenarios/world, by name.
 pub fn paths() -> Vec<WorldPath> {
@@ -171,8 +209,6 @@ pub fn paths() -> Vec<WorldPath> {
 
 #[cfg(test)]
 mod tests {
-    use netaware_lab::Scenario;
-
     use super::*;
 
     #[test]
@@ -202,6 +238,15 @@ mod tests {
                 .flatten()
                 .count()
         };
-        assert_eq!(["clocks-a-day-apart", "captive-portal", "modem-64k"].map(senseless), [11, 1, 1]);
+        assert_eq!(["clocks-a-day-apart", "captive-portal", "modem-64k"].map(senseless), [14, 3, 1]);
+    }
+
+    #[test]
+    fn both_directions_at_once_are_asked_where_they_meet() {
+        let meets: Vec<&str> =
+            paths().into_iter().filter(WorldPath::directions_meet).map(|path| path.name).collect();
+        let wanted = ["adsl", "asymmetric-route", "blip-2s", "geostationary", "modem-64k", "path-dies"];
+        assert!(wanted.iter().all(|name| meets.contains(name)), "{meets:?}");
+        assert!(!meets.contains(&"pmtu-1480") && meets.len() < 30, "{meets:?}");
     }
 }

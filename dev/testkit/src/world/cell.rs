@@ -30,19 +30,31 @@ pub struct Cell {
 /// # Panics
 /// If the lab does not come up, or a program panicked.
 pub fn run(path: &WorldPath, ask: Ask, core: Option<EmulatorCore>) -> Cell {
-    let scenario = Scenario::parse(path.text).unwrap_or_else(|error| panic!("{}: {error}", path.name));
-    let mut truth = Truth::of(&scenario);
-    if path.event() == Event::Captive {
-        // Something answers there, and it is not who is asked for.
-        truth.versions.iter_mut().for_each(|version| version.is_reachable = false);
-    }
+    let scenario = scenario(path);
     let usual = options();
     let core = core.unwrap_or(usual.core);
     let lab = start(&scenario, &LabOptions { scenario_name: path.name.to_owned(), core, ..usual });
     let found = measure(path, ask, lab);
-    let suspended = if path.event() == Event::Suspended { SUSPENDED } else { Span::ZERO };
-    let judgement = judge(ask, &truth, &found, suspended);
+    let judgement = judged(path, ask, &found);
     Cell { found, judgement }
+}
+
+/// Judges what came of a command over a path.
+///
+/// # Panics
+/// If the path's scenario cannot be read.
+pub fn judged(path: &WorldPath, ask: Ask, found: &Found) -> Judgement {
+    let mut truth = Truth::of(&scenario(path));
+    if path.event() == Event::Captive {
+        // Something answers there, and it is not who is asked for.
+        truth.versions.iter_mut().for_each(|version| version.is_reachable = false);
+    }
+    let suspended = if path.event() == Event::Suspended { SUSPENDED } else { Span::ZERO };
+    judge(ask, &truth, found, suspended)
+}
+
+fn scenario(path: &WorldPath) -> Scenario {
+    Scenario::parse(path.text).unwrap_or_else(|error| panic!("{}: {error}", path.name))
 }
 
 /// Whether a path carries so much that its lab needs the machine for itself.
@@ -70,7 +82,7 @@ pub fn holds(name: &str, ask: Ask) {
 
 fn measure(path: &WorldPath, ask: Ask, lab: Lab) -> Found {
     let is_over = AtomicBool::new(false);
-    let (mut finished, mut is_free) = (None, None);
+    let (mut finished, mut is_free, mut printed) = (None, None, <[String; 2]>::default());
     std::thread::scope(|scope| {
         let responder = match path.event() {
             Event::Captive => {
@@ -88,19 +100,24 @@ fn measure(path: &WorldPath, ask: Ask, lab: Lab) -> Found {
             suspend(&mut program);
         }
         finished = program.finished_within(LONGEST);
+        if finished.is_none() {
+            printed = [program.printed(), program.complained()];
+        }
+        // A program that still runs is ended before somebody else asks for its place.
+        drop(program);
         is_free =
             responder.filter(|_| ask.needs_responder()).map(|responder| is_free_again(&lab, &responder));
         is_over.store(true, Ordering::Relaxed);
     });
     let report = lab.end().unwrap_or_else(|error| panic!("{error}"));
-    let (code, stdout, stderr) = finished
-        .as_ref()
-        .map_or((None, String::new(), String::new()), |it| (it.code, it.stdout.clone(), it.stderr.clone()));
+    let took = finished.as_ref().map(|it| it.took);
+    let code = finished.as_ref().and_then(|it| it.code);
+    let [stdout, stderr] = finished.map_or(printed, |it| [it.stdout, it.stderr]);
     Found {
         code,
         stdout,
         stderr,
-        took: finished.map(|it| it.took),
+        took,
         entered: [report.entered_from_a, report.entered_from_b],
         not_read: report.own_drops.not_read,
         is_free,
@@ -143,8 +160,8 @@ fn answer_with_http(portal: &TcpListener, is_over: &AtomicBool) {
     }
 }
 
-/// A command that still runs then is ended.
-const LONGEST: Span = Span::from_secs(90);
+/// A command that still runs then is ended: longer than any of them says that it takes.
+const LONGEST: Span = Span::from_secs(150);
 const BEFORE_SUSPENDED: Span = Span::from_secs(2);
 const SUSPENDED: Span = Span::from_secs(6);
 /// 5 s, and what the short command takes by itself.

@@ -33,6 +33,8 @@ pub struct Truth {
 /// What is true over one IP version. Arrays are by direction: from A, from B.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VersionTruth {
+    /// Whether both hosts have it, and packets of it arrive.
+    pub is_there: bool,
     /// Whether TCP to the responder can work at all.
     pub is_reachable: bool,
     /// Whether UDP passes; of what a filter leaves, [`Self::udp_rate`] tells.
@@ -51,6 +53,8 @@ pub struct VersionTruth {
     pub udp_rate: [BitRate; 2],
     /// Bytes that pass above the rate at first.
     pub credit: [u64; 2],
+    /// Bytes of UDP that pass above [`Self::udp_rate`] at first.
+    pub udp_credit: [u64; 2],
     /// Share of packets that is lost on the wire, if it is always the same.
     pub loss: [Option<f64>; 2],
     /// Largest IP packet that passes there and back.
@@ -114,10 +118,13 @@ fn version_truth(scenario: &Scenario, version: IpVersion) -> VersionTruth {
     let both = || SIDES.iter().flat_map(|side| links(*side));
     let swallows = both().any(|link| link.wire(version).black_hole);
     let passes = |protocol| !both().any(|link| blocks(link, version, protocol));
-    let is_reachable = has(0) && has(1) && !swallows && passes(Protocol::Tcp);
+    let is_there = has(0) && has(1) && !swallows;
+    let is_reachable = is_there && passes(Protocol::Tcp);
+    let credits = |side| links(side).filter_map(|link| link.bucket).map(|bucket| bucket.initial);
     let one_way = SIDES.map(|side| one_way(scenario, side, version));
     let rates = SIDES.map(|side| rates(scenario, side, version));
     VersionTruth {
+        is_there,
         is_reachable,
         passes_udp: passes(Protocol::Udp),
         passes_icmp: passes(Protocol::Icmp),
@@ -126,8 +133,9 @@ fn version_truth(scenario: &Scenario, version: IpVersion) -> VersionTruth {
         least_rate: rates.map(|rate| rate[0]),
         rate: rates.map(|rate| rate[1]),
         udp_rate: SIDES.map(|side| udp_rate(scenario, side, version, rates[side as usize][1])),
-        credit: SIDES
-            .map(|side| links(side).filter_map(|link| link.bucket).map(|bucket| bucket.initial).sum()),
+        credit: SIDES.map(|side| credits(side).sum()),
+        udp_credit: SIDES
+            .map(|side| limits(scenario, side, version).map(|(_, burst)| burst).chain(credits(side)).sum()),
         loss: SIDES.map(|side| loss(scenario, side, version)),
         mtu: SIDES.map(|side| scenario.path_mtu(side, version)).into_iter().min().unwrap_or_default(),
         is_policed: SIDES.map(|side| scenario.is_policed(side)),
@@ -191,17 +199,25 @@ fn rates(scenario: &Scenario, side: Side, version: IpVersion) -> [BitRate; 2] {
 }
 
 fn udp_rate(scenario: &Scenario, side: Side, version: IpVersion, rate: BitRate) -> BitRate {
+    limits(scenario, side, version).map(|(rate, _)| rate).fold(rate, BitRate::min)
+}
+
+/// Rates to which UDP is limited, with the bytes that pass above each at first.
+fn limits(
+    scenario: &Scenario,
+    side: Side,
+    version: IpVersion,
+) -> impl Iterator<Item = (BitRate, u64)> + use<'_> {
     let filters = scenario.links(side).into_iter().flat_map(|(_, link)| &link.filters);
-    let limits = filters.filter_map(|filter| match filter.action {
-        FilterAction::Limit { rate, .. }
+    filters.filter_map(move |filter| match filter.action {
+        FilterAction::Limit { rate, burst }
             if filter.protocol.is_none_or(|it| it == Protocol::Udp)
                 && filter.version.is_none_or(|it| it == version) =>
         {
-            Some(rate)
+            Some((rate, burst))
         }
         _ => None,
-    });
-    limits.fold(rate, BitRate::min)
+    })
 }
 
 /// `None` where it depends on when one looks.
@@ -254,6 +270,7 @@ mod tests {
         assert!(lossy.iter().all(|loss| loss.is_some_and(|loss| (loss - 0.03).abs() < 1e-9)), "{lossy:?}");
         assert_eq!(truth("policer-small-credit").versions[0].credit, [15_000; 2]);
         assert_eq!(truth("udp-limited-2m").versions[1].udp_rate, [BitRate(2_000_000); 2]);
+        assert_eq!(truth("udp-limited-2m").versions[1].udp_credit, [32_000; 2]);
         assert_eq!(truth("black-hole-ipv6").versions.each_ref().map(|version| version.mtu), [1500, 1400]);
         assert_eq!(truth("blip-2s").out_for, Some(Span::from_secs(2)));
         assert_eq!(truth("path-dies").out_for, None);

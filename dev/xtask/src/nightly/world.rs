@@ -24,6 +24,10 @@ pub(crate) struct World {
     /// left out
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<String>,
+    /// Run nothing, and judge again what cells of an earlier run left in this folder:
+    /// target/nextest/world/records
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["path", "command"])]
+    again: Option<PathBuf>,
 }
 
 /// Runs the cells that were asked for and prints what came of each. Writes no page.
@@ -31,6 +35,20 @@ pub(crate) struct World {
 /// # Errors
 /// Nothing compiles, or a cell is wrong or does harm.
 pub(crate) fn by_hand(world: &World) -> Result<()> {
+    if let Some(folder) = &world.again {
+        let judge = [
+            "run",
+            "--locked",
+            "--profile",
+            CHECKED,
+            "-p",
+            "netaware-testkit",
+            "--example",
+            "judge_again",
+            "--",
+        ];
+        return run(cargo(&judge).arg(folder));
+    }
     let build = ["nextest", "run", "--no-run", "--workspace", "--lib", "--bins", "--tests", "--locked"];
     run(&mut cargo(&[&build[..], &["--cargo-profile", CHECKED]].concat()))?;
     tests::sweep()?;
@@ -82,8 +100,22 @@ const PATH: &str = "NETAWARE_WORLD_PATH";
 const COMMAND: &str = "NETAWARE_WORLD_COMMAND";
 const CELLS: &str = "NETAWARE_WORLD_CELLS";
 const PAGE: &str = "docs/world.md";
-const COLUMNS: [&str; 11] =
-    ["test", "latency", "tcp", "tcp -R", "udp", "udp -R", "capacity", "available", "owd", "reach", "hops"];
+const COLUMNS: [&str; 14] = [
+    "test",
+    "latency",
+    "tcp",
+    "tcp -R",
+    "tcp --bidir",
+    "udp",
+    "udp -R",
+    "udp --bidir",
+    "matrix",
+    "capacity",
+    "available",
+    "owd",
+    "reach",
+    "hops",
+];
 
 /// A line that the test left.
 #[derive(Debug, Clone, PartialEq, Eq)]

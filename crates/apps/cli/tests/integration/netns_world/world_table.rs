@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use netaware_lab::EmulatorCore;
 use netaware_netns::permitted;
 use netaware_testkit::world::judge::{Found, Verdict};
-use netaware_testkit::world::{Ask, WorldPath, cell, paths};
+use netaware_testkit::world::{Ask, WorldPath, cell, kept, paths};
 
 /// Labs at the same time.
 const SIDE_BY_SIDE: usize = 4;
@@ -88,15 +88,7 @@ fn ask_for(path: &WorldPath, ask: Ask, core: EmulatorCore) -> Option<String> {
 
 fn keep(path: &WorldPath, ask: Ask, found: &Found) {
     let Some(file) = std::env::var_os(CELLS) else { return };
-    let folder = Path::new(&file).with_file_name("records");
-    std::fs::create_dir_all(&folder).unwrap();
-    let name = format!("{}.{}", path.name, ask.name().replace(' ', ""));
-    std::fs::write(folder.join(format!("{name}.json")), &found.stdout).unwrap();
-    let Found { code, stderr, took, entered, not_read, is_free, .. } = found;
-    let beside = format!(
-        "code {code:?}, took {took:?}, not read {not_read}, free {is_free:?}\n{entered:#?}\n\n{stderr}"
-    );
-    std::fs::write(folder.join(format!("{name}.txt")), beside).unwrap();
+    kept::keep(&Path::new(&file).with_file_name("records"), path, ask, found).unwrap();
 }
 
 fn note(path: &WorldPath, ask: Ask, verdict: &str, took: &str, why: &str) {
