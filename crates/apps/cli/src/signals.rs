@@ -126,7 +126,10 @@ mod tests {
     fn signals_are_heard_whatever_becomes_of_who_speaks_about_them() {
         let (never_spoken, spoken) = channel::<()>();
         // One that is stuck in a pipe that nobody reads, one that panics, one that has gone.
-        let stuck = in_its_own_thread(move |_| { let _ = spoken.recv(); }).unwrap();
+        let stuck = in_its_own_thread(move |_| {
+            let _ = spoken.recv();
+        })
+        .unwrap();
         let failing = in_its_own_thread(|_| panic!("this is the test's own panic")).unwrap();
         let (gone, _) = channel();
         for told in [stuck, failing, gone] {

@@ -119,8 +119,7 @@ fn slowed(
     watch.phase("latency: what the path carries", None);
     let mut longest = spacing;
     for lane in lanes.iter_mut().filter(|lane| lane.is_alive()) {
-        let Some(carried) =
-            careful::carried(lane, &request.target, Direction::RoundTrip, length, rate, stop)
+        let Some(carried) = careful::carried(lane, &request.target, Direction::RoundTrip, length, rate, stop)
         else {
             continue;
         };
@@ -497,7 +496,8 @@ mod tests {
     #[test]
     fn blocks_lose_no_request() {
         let request = LatencyRequest { count: Some(203), ..LatencyRequest::new(Target::new("::1")) };
-        let sum: u64 = (0..BLOCKS).filter_map(|block| plan(&request, &(block..block + 1), BLOCKS).count).sum();
+        let sum: u64 =
+            (0..BLOCKS).filter_map(|block| plan(&request, &(block..block + 1), BLOCKS).count).sum();
         assert_eq!(sum, 203);
     }
 

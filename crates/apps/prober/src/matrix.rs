@@ -59,7 +59,8 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
             let order = lane::turns(lanes.len(), round.wrapping_add(at as u16));
             for index in order {
                 if lanes[index].is_alive() && !stop.is_raised() {
-                    let needed = longest + lease::exchanges_at_most(lanes[index].round_trip(), 1, longest_drain);
+                    let needed =
+                        longest + lease::exchanges_at_most(lanes[index].round_trip(), 1, longest_drain);
                     lane::keep_reserved(&mut lanes, needed, left, stop, &mut watch);
                     left = (expected - watch.done()).max(needed);
                 }

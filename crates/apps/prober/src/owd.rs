@@ -62,7 +62,16 @@ impl OwdRequest {
     pub fn new(target: Target) -> Self {
         let usual = StampOptions::new();
         let (interval, length, patience) = (usual.interval, usual.length, usual.patience);
-        Self { target, count: 1000, interval, length, patience, waiting: usual.waiting, key: None, slowing: Slowing::KeepsTime }
+        Self {
+            target,
+            count: 1000,
+            interval,
+            length,
+            patience,
+            waiting: usual.waiting,
+            key: None,
+            slowing: Slowing::KeepsTime,
+        }
     }
 
     fn options(&self) -> BTreeMap<String, String> {

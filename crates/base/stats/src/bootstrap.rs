@@ -357,7 +357,9 @@ mod tests {
         let found = hierarchical_difference(&first, &second, 1, &how).unwrap();
         assert_eq!((found.interval.estimate, found.pairs, found.rounds), (18.0, 3, 1));
         assert!(found.interval.contains(18.0));
-        for (first, second) in [(vec![vec![1.0]], vec![vec![2.0]]), (vec![vec![1.0, f64::NAN]], vec![vec![2.0; 2]])] {
+        for (first, second) in
+            [(vec![vec![1.0]], vec![vec![2.0]]), (vec![vec![1.0, f64::NAN]], vec![vec![2.0; 2]])]
+        {
             assert_eq!(hierarchical_difference(&first, &second, 1, &how), None);
         }
     }

@@ -33,7 +33,8 @@ pub(super) fn compare(versions: &[VersionResult], findings: &[Findings]) -> Opti
 fn lacks(result: &VersionResult) -> Vec<Use> {
     let has_rate = result.tcp.iter().any(|tcp| tcp.goodput.is_some()) || !result.matrix.is_empty();
     let has_delay = result.latency.as_ref().is_some_and(|latency| latency.rtt.is_some());
-    let has_datagrams = has_delay || result.udp.iter().any(|udp| udp.received > 0) || !result.matrix.is_empty();
+    let has_datagrams =
+        has_delay || result.udp.iter().any(|udp| udp.received > 0) || !result.matrix.is_empty();
     [(Use::Bulk, has_rate), (Use::Interactive, has_delay), (Use::Media, has_datagrams)]
         .into_iter()
         .filter_map(|(purpose, has)| (!has).then_some(purpose))
@@ -111,7 +112,10 @@ impl Pair<'_> {
             direction,
             rounds_v4: rounds(self.v4, self.f4),
             rounds_v6: rounds(self.v6, self.f6),
-            shares: is_loss.then(|| share(self.v4, direction).zip(share(self.v6, direction))).flatten().map(Into::into),
+            shares: is_loss
+                .then(|| share(self.v4, direction).zip(share(self.v6, direction)))
+                .flatten()
+                .map(Into::into),
             lower_bounds: both.map(|result| is_lower_bound(result, metric, direction)),
             host_limited: self.host_limited(metric, direction),
             doubt: self.doubt(metric, direction),

@@ -86,15 +86,21 @@ fn sent_in(round: &UdpRound) -> u64 {
     told.max(round.ended.udp_receiver.as_ref().map_or(0, |end| end.highest))
 }
 
-/// What left in a round, and in which time. Of a sender that never reported, what the receiver
-/// knows of: up to the highest number that came.
+/// What left in a round after its first datagram, and in which time. Of a sender that never
+/// reported, what the receiver knows of: up to the highest number that came.
 fn left_in(round: &UdpRound) -> Option<(ByteCount, Span)> {
     if let Some(end) = &round.ended.udp_sender {
-        return Some((end.bytes, end.elapsed));
+        return after_first(end);
     }
     let end = round.ended.udp_receiver.as_ref()?;
     let length = u64::from(round.order.plan.length);
     Some((ByteCount(end.highest.saturating_sub(1).saturating_mul(length)), end.elapsed))
+}
+
+/// From the first departure to the last there is one datagram less than left. One alone has no
+/// rate.
+fn after_first(end: &UdpSenderEnd) -> Option<(ByteCount, Span)> {
+    (end.sent > 1).then(|| (but_one(end.bytes, end.sent), end.elapsed))
 }
 
 /// The rates as a link sees them. Of a path whose MTU nobody knows, that of Ethernet is taken.
@@ -113,7 +119,7 @@ fn wire(
         bytes: ByteCount(each.bytes),
         frames: each.frames,
         vlan,
-        sent: mean_rate(senders.iter().map(|end| (bytes(end.sent), end.elapsed))),
+        sent: mean_rate(senders.iter().map(|end| (bytes(end.sent.saturating_sub(1)), end.elapsed))),
         received: mean_rate(receivers.iter().map(|end| (bytes(end.received.saturating_sub(1)), end.elapsed))),
     })
 }
@@ -138,7 +144,7 @@ fn judge(path: Path, rounds: &[&UdpRound]) -> Limit {
             sender,
             receiver,
             planned: round.order.planned.map(SendRate::bit_rate),
-            sent_rate: mean_rate(std::iter::once((sender.bytes, sender.elapsed))),
+            sent_rate: mean_rate(after_first(sender).into_iter()),
             loss: &loss_split::split(sent_in(round), Some(receiver)),
             across: path.across,
         }))
@@ -280,6 +286,19 @@ mod tests {
                 "UDP up: 26 of 517 datagrams were not sent; the sender's system refused them from 2.00 s to 2.30 s into \
               the stream: Network is unreachable (os error 101)"
             ]
+        );
+    }
+
+    #[test]
+    fn two_datagrams_a_gap_apart_are_one_datagram_in_that_time_and_not_two() {
+        let end = UdpSenderEnd { bytes: ByteCount(2944), elapsed: Span::from_millis(148), ..sender(2, 0) };
+        let of =
+            |end| results(PATH, &[round(Ended { udp_sender: Some(end), ..Ended::default() })])[0].sent_rate;
+        assert_eq!(of(end.clone()), Some(BitRate(1472 * 8 * 1000 / 148)));
+        assert_eq!(
+            of(UdpSenderEnd { sent: 1, bytes: ByteCount(1472), ..end }),
+            None,
+            "one alone has no rate"
         );
     }
 

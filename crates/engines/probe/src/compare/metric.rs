@@ -22,7 +22,8 @@ pub fn compare_metric(samples: &RoundSamples) -> Option<MetricComparison> {
             // slices' own level is left out.
             let around = |found: Interval| {
                 let estimate = by_counts.estimate;
-                by_counts.widened_to(estimate + found.lo - found.estimate, estimate + found.hi - found.estimate)
+                by_counts
+                    .widened_to(estimate + found.lo - found.estimate, estimate + found.hi - found.estimate)
             };
             let over_time = of_rounds.as_ref().map(|(compared, ..)| compared.interval);
             (over_time.map_or(by_counts, around), v4, v6)

@@ -104,7 +104,10 @@ fn a_run_that_ends_by_its_time_counts_what_was_lost_and_not_only_what_came() {
         let counts = train.counts();
         assert_eq!((counts.sent(), counts.abandoned), (500, 0), "{counts:?}");
         let expected = 500.0 * loss;
-        assert!((counts.lost as f64 - expected).abs() <= 4.5 * (expected * (1.0 - loss)).sqrt(), "{counts:?}");
+        assert!(
+            (counts.lost as f64 - expected).abs() <= 4.5 * (expected * (1.0 - loss)).sqrt(),
+            "{counts:?}"
+        );
         assert!(events.iter().all(|(at, _)| *at <= start + MS * 6010));
     }
 }
