@@ -135,6 +135,8 @@ fn pump(
     let drain = transfers.iter().map(|t| t.plan.longest_drain()).max().unwrap_or_default();
     let planned_end = clock::now() + longest;
     let latest = planned_end + drain + session.patience();
+    // The last data come a round trip after the first were asked for.
+    let worth_saying = planned_end + session.round_trip() + WORTH_SAYING;
     let mut deadline = phase_deadline(longest + session.patience());
     let mut stopping = false;
     let mut has_said_draining = false;
@@ -179,7 +181,7 @@ fn pump(
             if transfer.received > before && !stopping {
                 let now = clock::now();
                 deadline = deadline.max(now + session.patience()).min(latest.max(deadline));
-                if now > planned_end + WORTH_SAYING && !has_said_draining {
+                if now > worth_saying && !has_said_draining {
                     has_said_draining = true;
                     on_tick(transfer.plan.direction(), Tick::Draining((latest - now).or_zero()));
                 }

@@ -276,6 +276,10 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
             let exchange = lease::exchange(&lanes, watch.done());
             let alive = i64::try_from(lanes.iter().filter(|lane| lane.is_alive()).count()).unwrap_or(1);
             watch.announce(with_opening(request.time, exchange) * (ways * alive), exchange);
+            if let Some(lane) = lanes.iter().find(|lane| lane.is_alive()) {
+                // Somebody answers: what is to be said is said now.
+                watch.phase(request.metric().name(), Some(lane.version));
+            }
             path_rates(std::slice::from_ref(request), &mut lanes, stop, &mut watch);
         }
     }

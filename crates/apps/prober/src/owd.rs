@@ -140,7 +140,7 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
     watch.phase("one-way delay: what the path carries", None);
     let slower = slowed(request, &reflectors, stop, &mut warnings);
     let request = &slower;
-    watch.phase("one-way delay", None);
+    watch.phase(PHASE, None);
     if slower.slowing == Slowing::KeepsCount {
         watch.announce_because(request.lasts(), "packets go at longer intervals where the path carries less");
     }
@@ -255,7 +255,12 @@ fn all(
 /// Says beforehand where the last answers are waited for longer than was promised: as soon as an
 /// answer shows that, or at the end of the promise if nobody has answered yet. Returns when all
 /// flows are over.
-fn announce_patience(request: &OwdRequest, starts_at: Mono, told: &Receiver<Span>, watch: &mut Watch<'_>) {
+fn announce_patience(
+    request: &OwdRequest,
+    starts_at: Mono,
+    told: &Receiver<(IpVersion, Span)>,
+    watch: &mut Watch<'_>,
+) {
     let (promised, mut longest) = (starts_at + request.lasts(), None);
     loop {
         let left = promised - clock::now();
@@ -266,10 +271,12 @@ fn announce_patience(request: &OwdRequest, starts_at: Mono, told: &Receiver<Span
         };
         let until = |patience: Span| starts_at + request.sends_for() + patience - clock::now();
         match news {
-            Ok(patience) if longest.is_none_or(|known| patience > known) => {
+            Ok((version, patience)) if longest.is_none_or(|known| patience > known) => {
                 longest = Some(patience);
                 let why = format!("on this path an answer is waited for {patience}");
                 watch.announce_because(until(patience), &why);
+                // Somebody answers there: what is to be said is said now.
+                watch.phase(PHASE, Some(version));
             }
             Ok(_) => {}
             Err(RecvTimeoutError::Timeout) if longest.is_none() && request.waiting == Waiting::AtLeast => {
@@ -290,13 +297,14 @@ fn over(
     to: SocketAddr,
     local: &ClockState,
     stop: &StopFlag,
-    tell: &Sender<Span>,
+    tell: &Sender<(IpVersion, Span)>,
 ) -> Result<Flow, StampRunError> {
     let (options, mut log) = (request.flow(local), StampLog::default());
+    let version = if to.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
     let run = stamp::run(to, &options, stop, &mut |event| {
         if let StampEvent::Patience(patience) = &event {
             // Whoever listens is there until this flow is over.
-            let _ = tell.send(*patience);
+            let _ = tell.send((version, *patience));
         }
         log.observe(&event);
     })?;
@@ -394,6 +402,7 @@ fn warnings_of(version: IpVersion, flow: &Flow) -> Vec<String> {
 
 /// The same number on all systems that we know.
 const ECONNREFUSED: i32 = 111;
+const PHASE: &str = "one-way delay";
 const LOOK_PATIENCE: Span = Span::from_millis(2500);
 
 #[cfg(test)]
@@ -404,12 +413,13 @@ mod tests {
     fn said(patience: &[Span]) -> Vec<String> {
         let request = OwdRequest { count: 300, ..OwdRequest::new(Target::new("h")) };
         let (tell, told) = channel();
-        patience.iter().for_each(|it| tell.send(*it).unwrap());
+        patience.iter().for_each(|it| tell.send((IpVersion::V6, *it)).unwrap());
         drop(tell);
         let mut notes = Vec::new();
         let mut listener = |progress| match progress {
             Progress::Note(note) => notes.push(note),
-            other => panic!("{other:?}"),
+            // People are shown notes once it is known that somebody answers.
+            other => assert!(matches!(other, Progress::Phase { version: Some(_), .. }), "{other:?}"),
         };
         announce_patience(&request, clock::now(), &told, &mut Watch::new(request.lasts(), &mut listener));
         notes

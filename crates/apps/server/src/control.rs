@@ -36,11 +36,17 @@ use crate::session::{Action, Ending, Session};
 pub(crate) struct Ends {
     pub(crate) local: SocketAddr,
     pub(crate) peer: SocketAddr,
+    /// What the kernel has seen between them, zero where it does not tell.
+    pub(crate) round_trip: Span,
 }
 
 /// Serves a connection whose preface has been answered, to the end of its session.
-pub(crate) async fn serve<S>(context: Arc<Context>, stream: S, Ends { local, peer }: Ends, stranger: Place)
-where
+pub(crate) async fn serve<S>(
+    context: Arc<Context>,
+    stream: S,
+    Ends { local, peer, round_trip }: Ends,
+    stranger: Place,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let Ok([token, nonce]) = random::tokens() else {
@@ -49,7 +55,7 @@ where
     };
     let began_at = clock::now();
     let (events, inbox) = mpsc::unbounded_channel();
-    let session = Session::new(&context.rules, began_at, token, nonce);
+    let session = Session::new(&context.rules, began_at, token, nonce).over(round_trip);
     let mut control = Control {
         context: &context,
         session,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use netaware_io::options;
+use netaware_io::tcp_info::TcpInfo;
 use netaware_wire::control::{ErrorCode, ServerMessage};
 use netaware_wire::preface::{ATTACH_LEN, Attach, PREFACE_LEN, Preface, PrefaceError, REFUSED, Role};
 use netaware_wire::{PROTOCOL_VERSION, frame};
@@ -48,7 +49,8 @@ pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream, peer: So
                 let Ok(local) = stream.local_addr() else { return };
                 // Answers are short and somebody waits for each.
                 options::prepare_control(&stream);
-                control::serve(context, stream, Ends { local, peer }, place).await;
+                let round_trip = TcpInfo::round_trip(&stream).unwrap_or_default();
+                control::serve(context, stream, Ends { local, peer, round_trip }, place).await;
             }
         }
         Opening::Attach(role, attach) => hand_over(&context, stream, peer, role, attach).await,

@@ -29,8 +29,8 @@ use std::collections::{BTreeMap, VecDeque};
 use netaware_record::{HostInfo, Outcome};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{
-    ChannelEnd, ClientMessage, ErrorCode, Limits, MAX_ROUND_TRIP, PING_EVERY, SILENCE_LIMIT, ServerMessage,
-    TestPlan, VolleySpec,
+    ChannelEnd, ClientMessage, ErrorCode, Limits, MAX_ROUND_TRIP, SILENCE_LIMIT, ServerMessage, TestPlan,
+    VolleySpec,
 };
 use netaware_wire::frame::FrameError;
 use netaware_wire::header::HeaderFields;
@@ -144,6 +144,8 @@ pub(crate) struct Session<'a> {
     draining: Span,
     /// The longest time between two pings so far, and before the first.
     longest_gap: Span,
+    /// The round trip of the connection when it was accepted, zero where that is not known.
+    handshake: Span,
     /// From the welcome to what followed it: a round trip, and what the prober took. Absent until
     /// then.
     round_trip: Option<Span>,
@@ -167,9 +169,15 @@ impl<'a> Session<'a> {
             pinged_at: now,
             draining: Span::ZERO,
             longest_gap: Span::ZERO,
+            handshake: Span::ZERO,
             round_trip: None,
             summary: Summary::default(),
         }
+    }
+
+    /// The same over a connection of this round trip.
+    pub(crate) fn over(self, round_trip: Span) -> Self {
+        Self { handshake: round_trip.or_zero().min(MAX_ROUND_TRIP), ..self }
     }
 
     /// The next thing to do.
@@ -238,10 +246,10 @@ impl<'a> Session<'a> {
     /// How long the prober may say nothing. Its pings leave once a second; where they come at
     /// longer distances, the path delays or loses them, and a slow path is not taken for a dead
     /// one. The first gap, between the welcome and what follows it, has the round trip in it: until
-    /// that is known, the path may be as slow as any.
+    /// that is known, the connection's own stands for it.
     fn patience(&self) -> Span {
         if self.round_trip.is_none() {
-            return FIRST_PATIENCE;
+            return SILENCE_LIMIT + self.handshake;
         }
         (self.longest_gap * GAPS).clamp(SILENCE_LIMIT, LONGEST_PATIENCE) + self.draining
     }
@@ -411,8 +419,6 @@ impl<'a> Session<'a> {
 const HELLO_PATIENCE: Span = Span::from_secs(6);
 /// A round trip for the challenge, and the proof is lost once.
 const PROOF_PATIENCE: Span = Span::from_secs(15);
-/// What follows the welcome comes a round trip later.
-const FIRST_PATIENCE: Span = Span(MAX_ROUND_TRIP.0 + 2 * PING_EVERY.0);
 /// A ping that is lost comes again after the sender's time-out, which is longer than any gap of
 /// those that are not.
 const GAPS: i64 = 3;

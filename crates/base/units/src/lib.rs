@@ -23,7 +23,7 @@ pub use size::ByteCount;
 pub use stamp::{ClockSource, Stamp};
 pub use time::{Mono, RemoteMono, Span, Wall};
 
-/// Whether a number is zero, or whatever else is what its type begins with: serde leaves such fields
+/// Whether a number is zero, or another value is the default of its type: serde leaves such fields
 /// out with `skip_serializing_if = "netaware_units::is_default"`.
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()

@@ -4,8 +4,9 @@
 //! train come seconds apart, and a fixed patience takes the second for lost. So the patience
 //! follows the round trip, the longest time from one arrival to the next, and the longest wait in a
 //! queue that this path has shown. That is another matter than how long one answer is waited for
-//! ([`netaware_stats::patience`]): a volley is over when nothing comes any more. **Leans** to waiting too long: a loss costs the patience, but a
-//! packet that is called lost and is not makes a wrong figure.
+//! ([`netaware_stats::patience`]): a volley is over when nothing comes any more. **Leans** to
+//! waiting too long: a loss costs the patience, but a packet that is called lost and is not makes a
+//! wrong figure.
 
 use netaware_units::Span;
 

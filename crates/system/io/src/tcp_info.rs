@@ -94,6 +94,19 @@ impl TcpInfo {
         RawTcpInfo::read(stream).map(|raw| Self::from(&raw))
     }
 
+    /// The smoothed round trip of a connection whose socket belongs to an event loop; `None` where
+    /// it is not known yet, or the kernel does not tell.
+    #[cfg(target_os = "linux")]
+    pub fn round_trip(socket: &impl std::os::fd::AsRawFd) -> Option<Span> {
+        known(Self::from(&RawTcpInfo::read(socket)?).rtt)
+    }
+
+    /// Not told.
+    #[cfg(not(target_os = "linux"))]
+    pub fn round_trip<S>(_: &S) -> Option<Span> {
+        None
+    }
+
     /// Segments of any kind that were handed to the network layer, of a connection that has not
     /// been reset; `None` where the kernel does not tell.
     #[cfg(target_os = "linux")]

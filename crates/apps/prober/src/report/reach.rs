@@ -215,11 +215,14 @@ fn queues(of: &WayQueues) -> ReachQueues {
 }
 
 fn of_answers(version: IpVersion, protocol: ReachProtocol, of: &Answers, took: Span) -> ReachResult {
-    let silent = of.answered == 0;
+    let none_in_time = of.answered == 0;
     let (mut flags, mut remarks) = (Vec::new(), Vec::new());
-    if silent {
+    if none_in_time && of.late == 0 {
         flags.push("silent".to_owned());
         remarks.push("never answered".to_owned());
+    } else if none_in_time {
+        flags.push("late".to_owned());
+        remarks.push("answered, but only when no answer was waited for any more: a longer -t helps".to_owned());
     }
     if of.said.contains(&What::Refused) {
         flags.push("filtered".to_owned());
@@ -235,7 +238,7 @@ fn of_answers(version: IpVersion, protocol: ReachProtocol, of: &Answers, took: S
         not_sent: of.not_sent,
         answers: of.said.iter().map(|said| word(*said).to_owned()).collect(),
         others: of.others.iter().map(ToString::to_string).collect(),
-        loss: (!silent).then(|| loss(of.asked, of.answered + of.late)),
+        loss: (!none_in_time).then(|| loss(of.asked, of.answered + of.late)),
         by_direction: None,
         rtt: of_delays(&of.rtts),
         capacity: None,
@@ -318,3 +321,17 @@ fn word(said: What) -> &'static str {
 const BY_PROGRAM: &str = "some or all timed by the program, whose wait for a core is in it: CAP_NET_RAW times refusals by the kernel";
 /// A TCP header with the options that Linux sends.
 const SYN: u32 = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_answers_late_is_not_one_that_never_answers() {
+        let flags = |late| {
+            let answers = Answers { asked: 2, late, ..Answers::default() };
+            of_answers(IpVersion::V4, ReachProtocol::Echo, &answers, Span::from_secs(8)).flags
+        };
+        assert_eq!((flags(0), flags(1)), (vec!["silent".to_owned()], vec!["late".to_owned()]));
+    }
+}

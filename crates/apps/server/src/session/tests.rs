@@ -354,7 +354,7 @@ fn a_prober_behind_a_slow_path_is_not_taken_for_a_dead_one() {
 fn a_session_over_a_round_trip_of_ten_seconds_is_not_ended_for_silence() {
     let rules = rules(None);
     for round_trip in [3000, 5000, 9900] {
-        let mut session = open_session(&rules);
+        let mut session = open_session(&rules).over(Span::from_millis(round_trip));
         assert!(session.deadline() > Some(ms(round_trip)), "{round_trip} ms");
         session.wake(ms(round_trip - 1));
         session.received(ms(round_trip), Ok(ClientMessage::Ping { seq: 1 }));

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
 use axum::response::Response;
+use netaware_units::Span;
 use netaware_wire::frame;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf};
 use tokio::time::timeout;
@@ -22,7 +23,7 @@ pub(super) async fn open(State(connection): State<Connection>, upgrade: WebSocke
     let Connection { context, local, peer, .. } = connection;
     bounded(upgrade, frame::MAX_FRAME).on_upgrade(async move |socket| {
         let (ours, theirs) = tokio::io::duplex(PIPE);
-        let session = control::serve(context, theirs, Ends { local, peer }, place);
+        let session = control::serve(context, theirs, Ends { local, peer, round_trip: Span::ZERO }, place);
         tokio::join!(session, carry(socket, ours));
     })
 }
