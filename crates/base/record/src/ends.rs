@@ -74,8 +74,8 @@ pub struct HostDrops {
 }
 
 impl HostDrops {
-    /// Packets dropped in all, as far as they were counted; `None` where nobody counted. The stack's
-    /// count contains the socket's; the interface's drops come before either.
+    /// Packets dropped in all, as far as they were counted; `None` where nobody counted. The
+    /// stack's count contains the socket's; the interface's drops come before either.
     pub fn total(&self) -> Option<u64> {
         let here = self.socket.max(self.stack);
         here.into_iter().chain(self.nic).reduce(u64::saturating_add)

@@ -100,7 +100,8 @@ pub struct Exchanges {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clearing: Option<u64>,
     /// While the receiver's statistics were fetched: segments of the control connection sent again
-    /// since the stream began. Absent where the system does not tell, and where nothing was fetched.
+    /// since the stream began. Absent where the system does not tell, and where nothing was
+    /// fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetching: Option<u64>,
 }
