@@ -123,7 +123,7 @@ fn came(sent: u32, arrived: impl Iterator<Item = (u32, i64)>) -> (Volley, Volley
 }
 
 /// What first trains say after one of 48 packets came like this, and the next two whole or not.
-fn after(first: (Volley, VolleyReport), is_whole: bool) -> (Option<u32>, Option<f64>) {
+fn after(first: &(Volley, VolleyReport), is_whole: bool) -> (Option<u32>, Option<f64>) {
     let mut scout = Scout::default();
     let beyond = Span::ZERO;
     let (asked, report) = came(12, (0..12).map(waits));
@@ -147,12 +147,12 @@ fn waits(number: u32) -> (u32, i64) {
 fn a_train_that_is_longer_than_a_queue_is_not_taken_for_one_that_is_policed() {
     // Some of those behind find a place as it drains.
     let overflowed = || came(48, (0..30).chain([35, 41]).map(waits));
-    assert_eq!(after(overflowed(), true), (Some(30), Some(45_000.0)));
-    assert_eq!(after(overflowed(), false), (Some(30), None), "a policer has no tokens yet");
+    assert_eq!(after(&overflowed(), true), (Some(30), Some(45_000.0)));
+    assert_eq!(after(&overflowed(), false), (Some(30), None), "a policer has no tokens yet");
     // Of what a policer lets through nothing has waited, and chance drops while the queue fills.
-    assert_eq!(after(came(48, (0..30).map(|number| (number, 5_000_000))), true), (None, None));
+    assert_eq!(after(&came(48, (0..30).map(|number| (number, 5_000_000))), true), (None, None));
     let lost = came(48, (0..48).filter(|number| number % 10 != 5).map(waits));
-    assert_eq!(after(lost, true), (None, None));
+    assert_eq!(after(&lost, true), (None, None));
 }
 
 #[test]
