@@ -6,9 +6,8 @@ use netaware_host::CpuSnapshot;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_io::volley::Calibration;
-use netaware_path::available::{self, Chirp, Curve, Maximum, Search, Slops, Spruce};
-use netaware_path::capacity::{self, Bulk, Pathrate, PathrateRules};
-use netaware_path::{Careful, Estimator, Instrument, Lasting, Metric, Needs, Use};
+use netaware_path::available::Search;
+use netaware_path::{Careful, Instrument, RateMethod, Use};
 use netaware_record::{CpuUse, Direction, Interval, IpVersion, PathMetric, Record};
 use netaware_units::{BitRate, Mono, Span};
 use netaware_wire::control::MAX_VOLLEY_PATIENCE;
@@ -150,88 +149,24 @@ impl EstimationRequest {
 
     /// The method behind first trains, so that it sends no more than the path was seen to carry.
     fn estimator(&self, instrument: &Instrument) -> Careful {
-        let request = self.clone();
-        Careful::new(instrument, self.needs(), move |instrument| request.lasting_method(instrument))
-    }
-
-    fn needs(&self) -> Needs {
-        match self.estimation {
-            Estimation::Capacity(CapacityMethod::Automatic) => capacity::Automatic::NEEDS,
-            Estimation::Capacity(CapacityMethod::Bulk) => Bulk::NEEDS,
-            Estimation::Capacity(CapacityMethod::Pathrate) => Pathrate::NEEDS,
-            Estimation::Available(AvailableMethod::Automatic) => available::Automatic::NEEDS,
-            Estimation::Available(AvailableMethod::Curve) => Curve::NEEDS,
-            Estimation::Available(AvailableMethod::Slops) => Slops::NEEDS,
-            Estimation::Available(AvailableMethod::Chirp) => Chirp::NEEDS,
-            Estimation::Available(AvailableMethod::Spruce(_)) => Spruce::NEEDS,
-            Estimation::Available(AvailableMethod::MaximumB | AvailableMethod::MaximumC) => Maximum::NEEDS,
+        match self.follow {
+            Some(_) => self.rate_method().following(instrument, self.seed, TESTED_EVERY),
+            None => self.rate_method().careful(instrument, self.seed),
         }
     }
 
-    /// The method, and whether its figure lasts. Who fills the path sees that by itself.
-    fn lasting_method(&self, instrument: &Instrument) -> Box<dyn Estimator> {
-        let (metric, longest) = match self.estimation {
-            Estimation::Capacity(CapacityMethod::Automatic) => {
-                (Metric::Capacity, capacity::Automatic::longest(instrument))
-            }
-            Estimation::Capacity(CapacityMethod::Bulk) => (Metric::Capacity, Bulk::longest(instrument)),
-            Estimation::Capacity(CapacityMethod::Pathrate) => (Metric::Capacity, instrument.time_limit),
-            Estimation::Available(AvailableMethod::Automatic) => {
-                (Metric::Available, available::Automatic::longest(instrument))
-            }
-            Estimation::Available(AvailableMethod::Curve) => (Metric::Available, Curve::longest(instrument)),
-            Estimation::Available(AvailableMethod::Slops) => (Metric::Available, Slops::longest(instrument)),
-            Estimation::Available(AvailableMethod::Chirp) if self.follow.is_some() => {
-                let method = self.method_alone(instrument);
-                return Box::new(Lasting::watching(instrument, Metric::Available, TESTED_EVERY, method));
-            }
-            Estimation::Available(AvailableMethod::Chirp) => (Metric::Available, Chirp::longest(instrument)),
-            Estimation::Available(AvailableMethod::Spruce(_)) => {
-                (Metric::Available, Spruce::longest(instrument))
-            }
-            Estimation::Available(AvailableMethod::MaximumB | AvailableMethod::MaximumC) => {
-                return self.method_alone(instrument);
-            }
-        };
-        let method = |instrument: &Instrument| self.method_alone(instrument);
-        Box::new(Lasting::new(instrument, metric, longest, method))
-    }
-
-    fn method_alone(&self, instrument: &Instrument) -> Box<dyn Estimator> {
+    fn rate_method(&self) -> RateMethod {
         match self.estimation {
-            Estimation::Capacity(CapacityMethod::Automatic) => {
-                Box::new(capacity::Automatic::new(instrument, self.seed))
-            }
-            Estimation::Capacity(CapacityMethod::Bulk) => Box::new(Bulk::new(instrument, self.seed)),
-            Estimation::Capacity(CapacityMethod::Pathrate) => {
-                let rules = PathrateRules { time_limit: instrument.time_limit, ..PathrateRules::default() };
-                Box::new(Pathrate::new(instrument, rules, self.seed))
-            }
-            Estimation::Available(AvailableMethod::Automatic) => {
-                Box::new(available::Automatic::new(instrument))
-            }
-            Estimation::Available(AvailableMethod::Curve) => Box::new(Curve::new(instrument)),
-            Estimation::Available(AvailableMethod::Slops) => Box::new(Slops::new(instrument)),
-            Estimation::Available(AvailableMethod::Chirp) if self.follow.is_some() => {
-                Box::new(Chirp::watching(instrument))
-            }
-            Estimation::Available(AvailableMethod::Chirp) => Box::new(Chirp::new(instrument)),
-            Estimation::Available(AvailableMethod::Spruce(capacity)) => {
-                let rate = capacity.0 as f64;
-                let capacity = netaware_stats::interval::Interval {
-                    estimate: rate,
-                    lo: rate,
-                    hi: rate,
-                    confidence: 0.95,
-                };
-                Box::new(Spruce::new(instrument, capacity, self.seed))
-            }
-            Estimation::Available(AvailableMethod::MaximumB) => {
-                Box::new(Maximum::new(instrument, Search::TypeB))
-            }
-            Estimation::Available(AvailableMethod::MaximumC) => {
-                Box::new(Maximum::new(instrument, Search::TypeC))
-            }
+            Estimation::Capacity(CapacityMethod::Automatic) => RateMethod::Capacity,
+            Estimation::Capacity(CapacityMethod::Bulk) => RateMethod::Bulk,
+            Estimation::Capacity(CapacityMethod::Pathrate) => RateMethod::Pathrate,
+            Estimation::Available(AvailableMethod::Automatic) => RateMethod::Available,
+            Estimation::Available(AvailableMethod::Curve) => RateMethod::Curve,
+            Estimation::Available(AvailableMethod::Slops) => RateMethod::Slops,
+            Estimation::Available(AvailableMethod::Chirp) => RateMethod::Chirp,
+            Estimation::Available(AvailableMethod::Spruce(capacity)) => RateMethod::Spruce(capacity.0 as f64),
+            Estimation::Available(AvailableMethod::MaximumB) => RateMethod::Maximum(Search::TypeB),
+            Estimation::Available(AvailableMethod::MaximumC) => RateMethod::Maximum(Search::TypeC),
         }
     }
 

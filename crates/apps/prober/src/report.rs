@@ -153,7 +153,9 @@ pub(crate) fn finish(
     // Hops are guessed from what TTLs usually begin with, which `--ttl` changes.
     let ttl = if opened.request.options.contains_key("ttl") { Ttl::Asked } else { Ttl::Usual };
     for (lane, found) in lanes.into_iter().zip(findings) {
-        versions.push(version_result(lane, found, ttl));
+        let mut result = version_result(lane, found, ttl);
+        path_rates::mark_peaks(&mut result);
+        versions.push(result);
     }
     warnings.extend(warnings_of(&versions, told));
     for (result, found) in versions.iter().zip(findings) {

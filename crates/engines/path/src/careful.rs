@@ -33,6 +33,7 @@ use netaware_units::{Mono, Span};
 
 use crate::available::TightLink;
 use crate::available::sender::{Sender, duration};
+use crate::path_change::LevelsByLength;
 use crate::{
     Bound, Estimate, Estimator, Flag, Instrument, NoFigure, RateMode, Step, Train, TrainReport, Volley,
     VolleyPatience, VolleyReport,
@@ -76,6 +77,7 @@ pub struct Careful {
     /// A queue that was seen is empty by then.
     drained_at: Mono,
     came: Came,
+    levels: LevelsByLength,
     bytes: u64,
     packets: u64,
     over: Option<Over>,
@@ -149,6 +151,7 @@ impl Careful {
             part: Volley::default(),
             drained_at: Mono(0),
             came: Came::default(),
+            levels: LevelsByLength::default(),
             bytes: 0,
             packets: 0,
             over: None,
@@ -169,8 +172,11 @@ impl Careful {
         }
         match answer.map(sound) {
             Some(Some(answer)) => Ok(self.with_cost(answer)),
-            Some(None) => Err(self.reason().unwrap_or(NoFigure::NothingLeft)),
-            None => Err(self.reason().unwrap_or(NoFigure::Undecided)),
+            _ if self.reason().is_some() => Err(self.reason().unwrap_or(NoFigure::Undecided)),
+            // Trains of two paths contradict each other.
+            _ if self.levels.changed() => Err(NoFigure::PathChanged),
+            Some(None) => Err(NoFigure::NothingLeft),
+            None => Err(NoFigure::Undecided),
         }
     }
 
@@ -233,14 +239,19 @@ impl Careful {
         (batched * 2 > trains).then_some(NoFigure::Batched)
     }
 
-    /// The time that the method's packets take at the load that is allowed.
+    /// An estimate of the time limit with which the method would have had a figure: what its
+    /// packets take at the load that is allowed, or at the rate at which tokens come if that is
+    /// less, the round trips of its volleys, and a fifth more. It assumes that the path stays as
+    /// first trains found it. It is a time and no rate: tokens come as they do with any limit, so
+    /// whoever takes this time sends no more than 1.25 times what the path was seen to carry.
     fn enough(&self) -> Option<Span> {
         let load = match self.instrument.max_load {
             load if load.is_finite() => load.clamp(0.001, 1.0),
             _ => 0.1,
         };
         let bits = f64::from(self.needs.packets) * self.sender.bits();
-        let sending = Span::from_secs_f64(bits / (load * self.carried.fastest()?));
+        let rate = (load * self.carried.fastest()?).min(tokens::FILL * self.carried.rate()?);
+        let sending = Span::from_secs_f64(bits / rate);
         let rounds = self.instrument.rtt * i64::from(self.needs.rounds) * 2;
         Some((sending + rounds) * 6 / 5)
     }
@@ -262,7 +273,7 @@ impl Careful {
         let Some(build) = self.build.take() else { return };
         if let Some(rate) = self.carried.fastest() {
             let bytes = f64::from(self.needs.train) * f64::from(self.sender.length);
-            if self.tokens.depth(Some(rate)) * 1.01 < bytes {
+            if self.tokens.of_window(Some(rate)) * 1.01 < bytes {
                 self.over = Some(Over::Hopeless(NoFigure::TooSlow(rate)));
                 return;
             }
@@ -357,20 +368,28 @@ impl Careful {
         let length = self.instrument.largest.max(1);
         let train = Train { packets, length, gaps: crate::Gaps::BackToBack, rest: Span::ZERO };
         let lasts = duration(&train, f64::from(length) * 8.0, self.sender.fastest);
-        let rate = self.carried.rate().unwrap_or(UNKNOWN_RATE);
+        let carried = if self.scout.is_confirming() { self.carried.fastest() } else { self.carried.rate() };
+        let rate = carried.unwrap_or(UNKNOWN_RATE);
         let begins = now.max(self.drained_at);
         // Of the first nobody knows what it costs: it is paid for afterwards.
         let waits = match self.came.trains {
             0 => Span::ZERO,
             _ => self.tokens.wait(begins, &train, lasts, Some(rate)),
         };
-        let volley = Volley { trains: vec![train.clone()] };
+        let mut trains = vec![train.clone()];
+        if self.scout.is_confirming() {
+            let drains = Span::from_secs_f64(f64::from(packets) * self.sender.bits() * 1.2 / rate);
+            trains.push(Train { rest: drains, ..train.clone() });
+        }
+        let volley = Volley { trains };
         // How long the first takes is not known either: on most paths it takes no time at all.
         let is_first = self.came.trains == 0 && self.instrument.time_limit > self.instrument.rtt;
         if !is_first && !self.is_in_time(begins + waits, &volley) {
             return None;
         }
-        self.tokens.spend(begins + waits, &train, lasts, Some(rate));
+        for train in &volley.trains {
+            self.tokens.spend(begins + waits, train, lasts, Some(rate));
+        }
         Some(self.ask(volley, begins + waits))
     }
 
@@ -384,6 +403,13 @@ impl Careful {
         if let Some(method) = &mut self.method {
             method.take(now, &report, took);
         }
+    }
+
+    /// What this part says of loss, of the queue and of the path.
+    fn note_passage(&mut self, now: Mono, report: &VolleyReport, took: Span) {
+        self.carried.count(now, took, &self.part, report);
+        self.levels.saw(&self.part, report);
+        self.note_queue(now, report);
     }
 
     /// When the queue that this part has filled, or met, is empty again.
@@ -454,13 +480,15 @@ impl Estimator for Careful {
             if let Some(rate) = seen {
                 self.carried.saw_first(came, rate);
             }
-            self.carried.count(now, took, &self.part, report);
-            self.note_queue(now, report);
+            self.note_passage(now, report, took);
+            if let Some(bytes) = self.scout.fits() {
+                self.carried.forget_loss();
+                self.tokens.fit(bytes);
+            }
             return;
         }
         self.carried.observe(&self.part, report);
-        self.carried.count(now, took, &self.part, report);
-        self.note_queue(now, report);
+        self.note_passage(now, report, took);
         let Some(serving) = &mut self.serving else { return };
         serving.began_at.get_or_insert(Mono(now.0.saturating_sub(took.nanos().max(0).unsigned_abs())));
         let done = serving.report.trains.len();

@@ -33,6 +33,7 @@ mod lasting;
 mod no_figure;
 mod path_change;
 mod patience;
+mod rate_method;
 mod train;
 #[cfg(test)]
 mod unchanged;
@@ -46,5 +47,6 @@ pub use instrument::Instrument;
 pub use lasting::{Lasting, Metric};
 pub use no_figure::NoFigure;
 pub use patience::VolleyPatience;
+pub use rate_method::RateMethod;
 pub use train::{Arrival, Gaps, Train, TrainReport, Volley, VolleyReport};
 pub use verdict::Use;

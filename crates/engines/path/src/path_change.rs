@@ -6,7 +6,7 @@
 //! not do that; a clock that is set does. It needs three trains on each side, so a change near the
 //! begin or the end is not seen.
 
-use crate::TrainReport;
+use crate::{TrainReport, Volley, VolleyReport};
 
 /// Levels in the order of sending, ns.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +44,30 @@ impl Levels {
             let within = (a.most - a.least).max(b.most - b.least);
             at + 1 >= APART && at + APART <= count && between > least && between > within
         })
+    }
+}
+
+/// The same of the trains of each packet length: on a slow link a shorter packet takes less time,
+/// and that is not another path.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LevelsByLength(Vec<(u32, Levels)>);
+
+impl LevelsByLength {
+    /// What became of the trains of a volley.
+    pub(crate) fn saw(&mut self, asked: &Volley, report: &VolleyReport) {
+        for (train, report) in asked.trains.iter().zip(&report.trains) {
+            let known = self.0.iter().position(|(length, _)| *length == train.length);
+            let at = known.unwrap_or_else(|| {
+                self.0.push((train.length, Levels::default()));
+                self.0.len() - 1
+            });
+            self.0[at].1.saw_train(report);
+        }
+    }
+
+    /// Whether the delay of packets of any length moved by more than queues explain.
+    pub(crate) fn changed(&self) -> bool {
+        self.0.iter().any(|(_, levels)| levels.changed())
     }
 }
 

@@ -3,15 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use netaware_path::available::{self, Chirp, Curve, Slops, Spruce};
-use netaware_path::capacity::{self, Bulk, Pathrate, PathrateRules};
-use netaware_path::{Bound, Estimate, Estimator, Flag, Instrument, Lasting, Metric};
-use netaware_stats::interval::Interval;
+use netaware_path::{Bound, Careful, Estimate, Flag, Instrument, RateMethod};
 use netaware_stats::quantile::linear;
-use netaware_units::Span;
 
 use crate::cells::{Cell, FROM, RTT, Traffic};
-use crate::volley::{Bank, Estimated, VolleyPath, estimate};
+use crate::volley::{Bank, Concluded, Estimated, VolleyPath, conclude_beside};
 
 /// What is held against the truth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,40 +48,24 @@ impl Method {
         matches!(self, Self::Bulk | Self::Pathrate | Self::Capacity)
     }
 
-    /// The longest that it may take by itself.
-    pub const fn longest(self) -> Span {
-        match self {
-            Self::Bulk => Bulk::LONGEST,
-            Self::Curve => Curve::LONGEST,
-            Self::Chirp => Chirp::LONGEST,
-            Self::Slops => Slops::LONGEST,
-            Self::Spruce => Spruce::LONGEST,
-            Self::Available => available::Automatic::LONGEST,
-            Self::Pathrate => Pathrate::LONGEST,
-            Self::Capacity => capacity::Automatic::LONGEST,
-        }
+    /// The estimator for hosts like these, as the commands run it: behind first trains, within what
+    /// the path was seen to carry, and with a test whether its figure lasts. `tight` is the tight
+    /// link's capacity, bit/s, for the method that must be told.
+    pub fn build(self, instrument: &Instrument, tight: f64, seed: u64) -> Careful {
+        self.of_commands(tight).careful(instrument, seed)
     }
 
-    /// The estimator for hosts like these, as the commands run it: with a test whether its figure
-    /// lasts. `tight` is the tight link's capacity, bit/s, for who must be told.
-    pub fn build(self, instrument: &Instrument, tight: f64, seed: u64) -> Box<dyn Estimator> {
-        let metric = if self.is_of_capacity() { Metric::Capacity } else { Metric::Available };
-        let method = |instrument: &Instrument| self.alone(instrument, tight, seed);
-        Box::new(Lasting::new(instrument, metric, self.longest(), method))
-    }
-
-    /// The method alone.
-    fn alone(self, instrument: &Instrument, tight: f64, seed: u64) -> Box<dyn Estimator> {
-        let known = Interval { estimate: tight, lo: tight, hi: tight, confidence: 0.95 };
+    /// The same method as the commands have it.
+    pub const fn of_commands(self, tight: f64) -> RateMethod {
         match self {
-            Self::Bulk => Box::new(Bulk::new(instrument, seed)),
-            Self::Pathrate => Box::new(Pathrate::new(instrument, PathrateRules::default(), seed)),
-            Self::Capacity => Box::new(capacity::Automatic::new(instrument, seed)),
-            Self::Curve => Box::new(Curve::new(instrument)),
-            Self::Slops => Box::new(Slops::new(instrument)),
-            Self::Chirp => Box::new(Chirp::new(instrument)),
-            Self::Spruce => Box::new(Spruce::new(instrument, known, seed)),
-            Self::Available => Box::new(available::Automatic::new(instrument)),
+            Self::Bulk => RateMethod::Bulk,
+            Self::Pathrate => RateMethod::Pathrate,
+            Self::Capacity => RateMethod::Capacity,
+            Self::Curve => RateMethod::Curve,
+            Self::Slops => RateMethod::Slops,
+            Self::Chirp => RateMethod::Chirp,
+            Self::Spruce => RateMethod::Spruce(tight),
+            Self::Available => RateMethod::Available,
         }
     }
 
@@ -118,7 +98,10 @@ impl Method {
         let scenario = cell.scenario().unwrap_or_else(|error| panic!("{cell}: {error}"));
         let mut path = VolleyPath::with_bank(&scenario, FROM, seed, cell.noise(), std::mem::take(bank));
         let mut method = self.build(&cell.instrument(), cell.truth().tight_capacity, seed);
-        let ended = estimate(&mut path, method.as_mut(), RTT);
+        // Packets are waited for as the prober's responders wait.
+        let ended = conclude_beside(&mut path, &mut method, RTT, RTT, |_, _| {});
+        let (bytes, Concluded { conclusion, took, volleys, .. }) = (ended.bytes(), ended);
+        let ended = Estimated { answer: conclusion.ok(), took, bytes, volleys, done: true };
         let truth = cell.truth();
         let left = || path.available().map_or(truth.available, |wire| wire * cell.ip_share());
         let truth = if self.is_of_capacity() { truth.capacity } else { left() };

@@ -25,6 +25,7 @@ use netaware_units::{Mono, Span};
 use crate::simulation::Simulation;
 
 pub use bank::Bank;
+pub(crate) use careful::conclude_beside;
 pub use careful::{Concluded, conclude};
 pub use estimate::{Estimated, estimate};
 pub use host::{HostNoise, Stall};

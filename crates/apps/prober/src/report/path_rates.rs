@@ -3,8 +3,9 @@
 use netaware_path::{Bound, Estimate, Flag, Instrument, NoFigure, Use};
 use netaware_record::{
     Direction, ETHERNET_OVERHEAD, HonestRate, IpVersion, Layer, MissingRate, NoRate, PathMetric, PathRate,
-    PathUse, PathVerdict, Pedigree, RateBound, RateMode, RatePoint, TightLink,
+    PathUse, PathVerdict, Pedigree, RateBound, RateMode, RatePoint, ReceiverTick, TightLink, VersionResult,
 };
+use netaware_stats::quantile::linear;
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
 use crate::estimation::interval;
@@ -98,6 +99,50 @@ pub(crate) fn result(
         modes: done.modes.iter().take(MOST_MODES).map(mode).collect(),
         over_time: Vec::new(),
     }
+}
+
+/// Marks each figure that a transfer of the same direction contradicts: trains are too short to
+/// spend a large credit, and a transfer is not.
+pub(crate) fn mark_peaks(result: &mut VersionResult) {
+    for rate in &mut result.path_rates {
+        let is_shaped = rate.flags.iter().any(|flag| flag == "shaped");
+        let usable = rate.metric != PathMetric::Maximum && rate.bound != RateBound::AtMost && !is_shaped;
+        let Some(figure) = rate.payload.filter(|_| usable) else { continue };
+        let of_direction = result.tcp.iter().filter(|it| it.pedigree.direction == rate.pedigree.direction);
+        let held = of_direction.filter_map(|it| held_down(figure.0 as f64, &it.receiver_ticks)).next();
+        if let Some((first, later)) = held {
+            rate.flags.push("peak".to_owned());
+            rate.remarks.push(format!(
+                "a transfer over TCP came at {} at first and at {} in its second half: the figure is that of short \
+                 bursts ({} were sent for it), and longer transfers get less, as behind a token bucket",
+                BitRate(first as u64),
+                BitRate(later as u64),
+                rate.bytes
+            ));
+        }
+    }
+}
+
+/// Payload in bit/s at first and later of a round that came about as fast as `figure` and then, for
+/// all of its second half, at a lower rate that stayed the same. What loss makes of TCP varies.
+fn held_down(figure: f64, ticks: &[ReceiverTick]) -> Option<(f64, f64)> {
+    let rounds = ticks.chunk_by(|before, after| before.end < after.end);
+    rounds.filter(|round| round.len() >= MIN_TICKS).find_map(|round| {
+        let sorted = |ticks: &[ReceiverTick]| {
+            let rate = |it: &ReceiverTick| it.bytes.0 as f64 * 8.0 / it.length.secs_f64().max(1e-9);
+            let mut rates: Vec<f64> = ticks.iter().map(rate).collect();
+            rates.sort_unstable_by(f64::total_cmp);
+            rates
+        };
+        let (early, late) = round.split_at(round.len() / 2);
+        let (early, late) = (sorted(early), sorted(late));
+        // Single slices may be of packets that a host had gathered.
+        let first = early.get(early.len().checked_sub(2)?).copied()?;
+        let [low, later, high] = [0.1, 0.5, 0.9].map(|share| linear(&late, share));
+        let (low, later, high) = (low?, later?, high?);
+        let is_held = first >= REACHED * figure && high <= HELD_DOWN * figure && high - low <= STAYS * later;
+        is_held.then_some((first, later))
+    })
 }
 
 fn mode(of: &netaware_path::RateMode) -> RateMode {
@@ -401,6 +446,13 @@ pub(crate) fn busy_cause(away: f64) -> String {
     format!("others had the core for {:.0} % of the time in which packets were sent", away * 100.0)
 }
 
+/// Slices of a round that says something.
+const MIN_TICKS: usize = 12;
+/// Of a figure, what a transfer reached and what it is held down to, at most; and by what share of
+/// itself the latter may vary.
+const REACHED: f64 = 0.7;
+const HELD_DOWN: f64 = 0.6;
+const STAYS: f64 = 0.25;
 /// A mode has more than 15 of at most 1000 pairs; those that are left out are the emptiest.
 const MOST_MODES: usize = 16;
 
@@ -466,6 +518,30 @@ mod tests {
             silence: Silence::default(),
         };
         result(PathMetric::Capacity, IpVersion::V4, Direction::Forward, &done)
+    }
+
+    #[test]
+    fn a_transfer_that_slows_down_for_good_contradicts_the_rate_of_short_bursts() {
+        let round = |rates: &[u64]| -> Vec<ReceiverTick> {
+            let length = Span::from_millis(100);
+            let tick = |(at, rate): (i64, &u64)| ReceiverTick {
+                end: length * (at + 1),
+                length,
+                bytes: ByteCount(rate * 1_000_000 / 80),
+                ..ReceiverTick::default()
+            };
+            (0..).zip(rates).map(tick).collect()
+        };
+        let boosted = [40, 95, 96, 95, 95, 94, 95, 20, 19, 19, 20, 19, 19, 20, 19, 19];
+        assert_eq!(held_down(97e6, &round(&boosted)), Some((95e6, 19e6)));
+        // The first round of two says it, whatever the other was.
+        let both = [round(&boosted), round(&[95; 16])].concat();
+        assert!(held_down(97e6, &both).is_some());
+        // A transfer that stayed fast, was slow throughout, varied or was short says nothing.
+        let varied = [40, 95, 96, 95, 50, 40, 20, 25, 35, 45, 55, 25, 35, 45, 55, 25];
+        for other in [&[95; 16][..], &[19; 16], &varied, &boosted[..9]] {
+            assert_eq!(held_down(97e6, &round(other)), None, "{other:?}");
+        }
     }
 
     #[test]

@@ -73,8 +73,10 @@ impl Health {
     /// Whether the delay moved by more than queues explain.
     pub(crate) fn path_changed(&self) -> bool {
         let of_lengths = if self.by_length.len() > 1 { SLOW_PACKET } else { 0 };
-        self.by_length.iter().any(|(_, levels)| levels.changed())
-            || self.levels.changed_by(of_lengths.max(LEAST))
+        // The first packet of a batch waits for up to its period, as the train's rate has it.
+        let least = LEAST.max(i128::from(self.period().nanos()));
+        self.by_length.iter().any(|(_, levels)| levels.changed_by(least))
+            || self.levels.changed_by(of_lengths.max(least))
     }
 
     /// What a reader must know; `limit` is the share of loss from which on the method's figures

@@ -73,6 +73,12 @@ impl Carried {
         Some(held.rate)
     }
 
+    /// What was lost so far was lost to a queue that was too short for a train, and says nothing of
+    /// the rate.
+    pub(super) fn forget_loss(&mut self) {
+        (self.held, self.period) = (None, Period::default());
+    }
+
     /// A first train of so many packets came at this rate, bit/s.
     pub(super) fn saw_first(&mut self, packets: u32, rate: f64) {
         if rate.is_finite() && rate > 0.0 {

@@ -69,3 +69,105 @@ fn a_method_behind_first_trains_finds_what_it_finds_without() {
     assert!((answer.rate.estimate / 1e8 - 1.0).abs() < 0.02, "{answer:?}");
     assert!((outcome.bits - answer.bytes as f64 * 8.0).abs() < 1.0, "first trains count: {answer:?}");
 }
+
+/// A method that sends ten trains a second and is never content.
+struct NeverContent {
+    left: u32,
+}
+
+impl Estimator for NeverContent {
+    fn next(&mut self, now: Mono) -> Step {
+        if self.left == 0 {
+            return Step::Done;
+        }
+        self.left -= 1;
+        let train =
+            Train { packets: 10, length: 1500, gaps: crate::Gaps::BackToBack, rest: Span::from_millis(100) };
+        Step::Volley { volley: Volley { trains: vec![train] }, due: now }
+    }
+
+    fn take(&mut self, _now: Mono, _report: &VolleyReport, _took: Span) {}
+
+    fn answer(&self) -> Option<Estimate> {
+        None
+    }
+}
+
+#[test]
+fn trains_over_two_paths_that_contradict_each_other_are_not_called_undecided() {
+    for (detour, wanted) in [
+        (Some((2e9, 4e7)), NoFigure::PathChanged),
+        (Some((2e9, -4e6)), NoFigure::PathChanged),
+        (None, NoFigure::Undecided),
+    ] {
+        let mut path = Path::single(1e8, 0.0, Traffic::Even, 1);
+        path.detour = detour;
+        let host = Instrument { time_limit: Span::from_secs(30), ..instrument(1e8) };
+        let needs = Needs { packets: 100, train: 3, rounds: 10 };
+        let mut careful = Careful::new(&host, needs, |_| Box::new(NeverContent { left: 40 }));
+        path.run(&mut careful);
+        assert_eq!(careful.conclusion(), Err(wanted), "{detour:?}");
+    }
+}
+
+/// What a train of `sent` packets came to whose packets with these numbers arrived, each so many ns
+/// after it left.
+fn came(sent: u32, arrived: impl Iterator<Item = (u32, i64)>) -> (Volley, VolleyReport) {
+    let train = Train { packets: sent, length: 1500, gaps: crate::Gaps::BackToBack, rest: Span::ZERO };
+    let sends: Vec<i64> = (0..i64::from(sent)).map(|number| number * 10_000).collect();
+    let arrivals = arrived
+        .map(|(number, delay)| crate::Arrival { number, at: sends[number as usize] + delay })
+        .collect();
+    let report = TrainReport { sent: sends.into_iter().map(Some).collect(), arrivals };
+    (Volley { trains: vec![train] }, VolleyReport { trains: vec![report] })
+}
+
+/// What first trains say after one of 48 packets came like this, and the next two whole or not.
+fn after(first: &(Volley, VolleyReport), is_whole: bool) -> (Option<u32>, Option<f64>) {
+    let mut scout = Scout::default();
+    let beyond = Span::ZERO;
+    let (asked, report) = came(12, (0..12).map(waits));
+    scout.observe(&asked, &report, beyond);
+    scout.observe(&first.0, &first.1, beyond);
+    let Some(packets) = scout.packets(Some(1e7), 1e9) else { return (None, None) };
+    let (mut asked, mut report) = came(packets, (0..packets).map(waits));
+    let (second, of_second) = came(packets, (0..packets - u32::from(!is_whole)).map(waits));
+    asked.trains.extend(second.trains);
+    report.trains.extend(of_second.trains);
+    assert_eq!(scout.observe(&asked, &report, beyond), None);
+    (Some(packets), scout.fits())
+}
+
+/// Delay in a queue of thirty packets that a train fills.
+fn waits(number: u32) -> (u32, i64) {
+    (number, 5_000_000 + i64::from(number.min(29)) * 1_190_000)
+}
+
+#[test]
+fn a_train_that_is_longer_than_a_queue_is_not_taken_for_one_that_is_policed() {
+    // Some of those behind find a place as it drains.
+    let overflowed = || came(48, (0..30).chain([35, 41]).map(waits));
+    assert_eq!(after(&overflowed(), true), (Some(30), Some(45_000.0)));
+    assert_eq!(after(&overflowed(), false), (Some(30), None), "a policer has no tokens yet");
+    // Of what a policer lets through nothing has waited, and chance drops while the queue fills.
+    assert_eq!(after(&came(48, (0..30).map(|number| (number, 5_000_000))), true), (None, None));
+    let lost = came(48, (0..48).filter(|number| number % 10 != 5).map(waits));
+    assert_eq!(after(&lost, true), (None, None));
+}
+
+#[test]
+fn a_time_that_is_said_to_be_enough_counts_the_rate_at_which_tokens_come() {
+    let host = Instrument { max_load: 1.0, time_limit: Span::from_secs(10), ..instrument(1e6) };
+    let mut careful = Careful::new(&host, Bulk::NEEDS, |host| Box::new(Bulk::new(host, 1)));
+    careful.carried.saw_first(12, 1e6);
+    let free = careful.enough().unwrap();
+    // Three of four packets are lost without a queue: less may be sent from then on.
+    let (asked, report) =
+        came(48, (0..48).filter(|number| number % 4 == 0).map(|number| (number, 5_000_000)));
+    careful.carried.count(Mono(1_000_000_000), Span::from_millis(500), &asked, &report);
+    let held = careful.enough().unwrap();
+    assert!(held > free * 2, "{free} {held}");
+    let bits = f64::from(Bulk::NEEDS.packets) * careful.sender.bits();
+    let carried = careful.carried.rate().unwrap();
+    assert!(bits / held.secs_f64() < carried, "no limit is said that asks for more than tokens give");
+}

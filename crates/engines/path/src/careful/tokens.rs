@@ -17,12 +17,14 @@ pub(super) struct Tokens {
     /// Bytes that are missing from the full bucket at `at`.
     missing: f64,
     at: Option<Mono>,
+    /// Bytes that the path's queue holds at once, as far as one has overflowed.
+    fits: f64,
 }
 
 impl Tokens {
     pub(super) fn new(instrument: &Instrument) -> Self {
         let packet = f64::from(instrument.largest.max(1));
-        Self { rtt: instrument.rtt.or_zero(), packet, missing: 0.0, at: None }
+        Self { rtt: instrument.rtt.or_zero(), packet, missing: 0.0, at: None, fits: f64::INFINITY }
     }
 
     /// The time over which the path's rate is an average, s: a second, a round trip, or ten
@@ -34,7 +36,17 @@ impl Tokens {
 
     /// Bytes that can be saved up; endless while nothing is known.
     pub(super) fn depth(&self, rate: Option<f64>) -> f64 {
+        self.of_window(rate).min(self.fits)
+    }
+
+    /// Bytes that could be saved up if the path's queue held any number of them.
+    pub(super) fn of_window(&self, rate: Option<f64>) -> f64 {
         rate.map_or(f64::INFINITY, |rate| DEPTH * rate / 8.0 * self.window(rate))
+    }
+
+    /// No more than so many bytes fit the path's queue.
+    pub(super) fn fit(&mut self, bytes: f64) {
+        self.fits = bytes;
     }
 
     fn missing_at(&self, at: Mono, rate: f64) -> f64 {
@@ -86,7 +98,7 @@ impl Tokens {
 
 /// Share of what the path carries at which tokens come, and of a window that can be saved up.
 /// Together 1.25.
-const FILL: f64 = 0.95;
+pub(super) const FILL: f64 = 0.95;
 const DEPTH: f64 = 0.3;
 /// Packets of the shortest window.
 const PACKETS: f64 = 10.0;

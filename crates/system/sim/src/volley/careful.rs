@@ -19,11 +19,30 @@ pub struct Concluded {
     pub volleys: u32,
 }
 
+impl Concluded {
+    /// IP bytes that left.
+    pub fn bytes(&self) -> u64 {
+        self.sent.iter().map(|(_, bytes)| u64::from(*bytes)).sum()
+    }
+}
+
 /// Asks `careful` for volleys until it is done. `spoil` is what happens to reports on their way.
 pub fn conclude(
     path: &mut VolleyPath,
     careful: &mut Careful,
     rtt: Span,
+    spoil: impl FnMut(Mono, &mut VolleyReport),
+) -> Concluded {
+    conclude_beside(path, careful, rtt, rtt / 2, spoil)
+}
+
+/// The same on a path whose model has less delay than its round trip: `back` passes between the
+/// last arrival of a volley and its report.
+pub(crate) fn conclude_beside(
+    path: &mut VolleyPath,
+    careful: &mut Careful,
+    rtt: Span,
+    back: Span,
     mut spoil: impl FnMut(Mono, &mut VolleyReport),
 ) -> Concluded {
     let began = path.now();
@@ -43,7 +62,7 @@ pub fn conclude(
         if !is_complete {
             path.pass_to(path.last_sent().max(path.now()) + wait);
         }
-        path.pass_to(path.now() + rtt / 2);
+        path.pass_to(path.now() + back);
         patience.observe(&report);
         careful.take(path.now(), &report, path.now().since(started));
         volleys += 1;

@@ -36,7 +36,8 @@ fn runs(method: Method, noise: HostNoise) -> Vec<Run> {
     let truth = cell.truth();
     let one = |seed| {
         let mut path = VolleyPath::new(&scenario, FROM, seed, noise);
-        let mut estimator = method.build(&cell.instrument(), truth.tight_capacity, seed);
+        // Without first trains: they would keep some of the methods from being wrong by themselves.
+        let mut estimator = method.of_commands(truth.tight_capacity).lasting(&cell.instrument(), seed);
         let ended = estimate(&mut path, estimator.as_mut(), RTT);
         let plain = ended.answer.unwrap_or_else(|| panic!("{method}, seed {seed}: no answer"));
         let sender = EndLoad { paused: Some(path.away()), ..EndLoad::default() };

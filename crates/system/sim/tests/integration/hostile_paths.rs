@@ -37,7 +37,8 @@ fn instrument() -> Instrument {
     }
 }
 
-/// As the commands run it.
+/// A method with a test whether its figure lasts, but without first trains before it and without a
+/// limit on what it sends: what it would say by itself.
 fn method(name: &str, host: &Instrument) -> Box<dyn Estimator> {
     let (metric, longest) = match name {
         "bulk" => (Metric::Capacity, Bulk::LONGEST),

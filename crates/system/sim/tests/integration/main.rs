@@ -11,4 +11,5 @@ mod reach_scenarios;
 mod size_slope;
 mod truth;
 mod unchanged;
+mod world_files;
 mod world_rates;

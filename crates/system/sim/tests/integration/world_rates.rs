@@ -8,11 +8,8 @@
 //!   holds, or a flag says why not. Where there is no figure, there is a reason that fits.
 
 use netaware_netmodel::Scenario;
-use netaware_path::available::{self, Chirp, Curve, Maximum, Search, Slops, Spruce};
-use netaware_path::capacity::{self, Bulk, Pathrate, PathrateRules};
-use netaware_path::{
-    Bound, Careful, Estimate, Estimator, Flag, Instrument, Lasting, Metric, Needs, NoFigure, VolleyReport,
-};
+use netaware_path::available::Search;
+use netaware_path::{Bound, Careful, Estimate, Flag, Instrument, NoFigure, RateMethod, VolleyReport};
 use netaware_sim::cells::FROM;
 use netaware_sim::{Concluded, HostNoise, VolleyPath, conclude};
 use netaware_stats::interval::Interval;
@@ -130,64 +127,21 @@ fn is_of_capacity(name: &str) -> bool {
 }
 
 /// As the commands run it.
-fn careful(name: &'static str, host: &Instrument, capacity: f64) -> Careful {
-    let needs = needs(name);
-    let is_maximum = name.starts_with("maximum");
-    let max_load = if is_maximum { 1.0 } else { host.max_load };
-    let host = Instrument { max_load, ..host.clone() };
-    Careful::new(&host, needs, move |host| {
-        if is_maximum {
-            return alone(name, host, capacity);
-        }
-        let metric = if is_of_capacity(name) { Metric::Capacity } else { Metric::Available };
-        Box::new(Lasting::new(host, metric, longest(name, host), |host| alone(name, host, capacity)))
-    })
-}
-
-fn needs(name: &str) -> Needs {
-    match name {
-        "bulk" => Bulk::NEEDS,
-        "pathrate" => Pathrate::NEEDS,
-        "capacity" => capacity::Automatic::NEEDS,
-        "curve" => Curve::NEEDS,
-        "slops" => Slops::NEEDS,
-        "chirp" => Chirp::NEEDS,
-        "spruce" => Spruce::NEEDS,
-        "available" => available::Automatic::NEEDS,
-        _ => Maximum::NEEDS,
-    }
-}
-
-fn longest(name: &str, host: &Instrument) -> Span {
-    match name {
-        "bulk" => Bulk::longest(host),
-        "pathrate" => Pathrate::longest(host),
-        "capacity" => capacity::Automatic::longest(host),
-        "curve" => Curve::longest(host),
-        "slops" => Slops::longest(host),
-        "chirp" => Chirp::longest(host),
-        "spruce" => Spruce::longest(host),
-        _ => available::Automatic::longest(host),
-    }
-}
-
-fn alone(name: &str, host: &Instrument, capacity: f64) -> Box<dyn Estimator> {
-    let known = Interval { estimate: capacity, lo: capacity, hi: capacity, confidence: 0.95 };
-    match name {
-        "bulk" => Box::new(Bulk::new(host, 1)),
-        "pathrate" => {
-            let rules = PathrateRules { time_limit: host.time_limit, ..PathrateRules::default() };
-            Box::new(Pathrate::new(host, rules, 1))
-        }
-        "capacity" => Box::new(capacity::Automatic::new(host, 1)),
-        "curve" => Box::new(Curve::new(host)),
-        "slops" => Box::new(Slops::new(host)),
-        "chirp" => Box::new(Chirp::new(host)),
-        "spruce" => Box::new(Spruce::new(host, known, 1)),
-        "available" => Box::new(available::Automatic::new(host)),
-        "maximum" => Box::new(Maximum::new(host, Search::TypeB)),
-        _ => Box::new(Maximum::new(host, Search::TypeC)),
-    }
+fn careful(name: &str, host: &Instrument, capacity: f64) -> Careful {
+    let method = match name {
+        "bulk" => RateMethod::Bulk,
+        "pathrate" => RateMethod::Pathrate,
+        "capacity" => RateMethod::Capacity,
+        "curve" => RateMethod::Curve,
+        "slops" => RateMethod::Slops,
+        "chirp" => RateMethod::Chirp,
+        "spruce" => RateMethod::Spruce(capacity),
+        "available" => RateMethod::Available,
+        "maximum" => RateMethod::Maximum(Search::TypeB),
+        _ => RateMethod::Maximum(Search::TypeC),
+    };
+    let max_load = if matches!(method, RateMethod::Maximum(_)) { 1.0 } else { host.max_load };
+    method.careful(&Instrument { max_load, ..host.clone() }, 1)
 }
 
 fn run(
@@ -405,6 +359,9 @@ fn what_is_said_to_be_enough_is_enough() {
             let host = Instrument { time_limit: enough, ..instrument(&world) };
             let ended = run(&world, name, 1, &host, |_, _| {});
             assert!(ended.conclusion.is_ok(), "{}, {name}, {enough}: {ended:?}", world.name);
+            // It is a time and no leave to send more.
+            let of = faults(&world, name, &ended, enough);
+            assert!(of.is_empty(), "{}, {name}, {enough}: {of:?}", world.name);
         }
     }
 }
