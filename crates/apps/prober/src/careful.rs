@@ -122,14 +122,12 @@ impl Ramp {
 
     fn next(&self) -> Option<Train> {
         let rate = self.next.filter(|_| self.trains < MAX_TRAINS)?;
-        let count = match self.carried {
-            None => 2,
-            Some(_) => {
-                let bits =
-                    u128::from(rate.bit_rate().0) * u128::from(TRAIN.0.cast_unsigned()) / 1_000_000_000;
-                let fit = bits / (u128::from(self.length.max(1)) * 8) + 1;
-                u64::try_from(fit).unwrap_or(MAX_COUNT).clamp(MIN_COUNT, MAX_COUNT)
-            }
+        let count = if self.carried.is_none() {
+            2
+        } else {
+            let bits = u128::from(rate.bit_rate().0) * u128::from(TRAIN.0.cast_unsigned()) / 1_000_000_000;
+            let fit = bits / (u128::from(self.length.max(1)) * 8) + 1;
+            u64::try_from(fit).unwrap_or(MAX_COUNT).clamp(MIN_COUNT, MAX_COUNT)
         };
         Some(Train { count, rate })
     }

@@ -90,7 +90,7 @@ fn orders(request: &UdpRequest, rounds: u16, careful: &[SendRate]) -> Vec<UdpOrd
             length: request.length,
             gap_ps: gap_ps(pace(index)),
             // A paced stream is a promise about each datagram; batches would break it.
-            send: if request.pace != Pace::Unlimited { one_by_one(request.send) } else { request.send },
+            send: if request.pace == Pace::Unlimited { request.send } else { one_by_one(request.send) },
             receive: request.receive,
             tick: request.interval.min(LONGEST_TICK),
             settle: None,

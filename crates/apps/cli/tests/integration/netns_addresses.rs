@@ -113,8 +113,8 @@ fn a_zone_is_not_lost_by_what_fills_the_path_nor_by_what_carries_other_peoples_d
     // What listens on such an address names it as it was typed.
     let bound = zoned(pair.right(), FAR);
     let rows: [&[&str]; 2] = [
-        &["receive", "-B", &bound],
-        &["relay", "--accept", &format!("[{bound}]:4444"), "--forward", "127.0.0.1:9"],
+        &["receive", ".", "-B", &bound],
+        &["relay", "--accept", &format!("[{bound}]:4444"), "--forward", "127.0.0.1:9", "--public"],
     ];
     for arguments in rows {
         let mut command = pair.right().command(netaware_path());
