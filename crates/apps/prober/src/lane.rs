@@ -6,7 +6,7 @@ use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
 use netaware_record::{HostInfo, IpVersion, Outcome, Unreachable, VersionResult};
-use netaware_units::{SendRate, Span};
+use netaware_units::{ByteCount, SendRate, Span};
 
 use crate::echo::{EchoFlow, EchoOrder, EchoRun, EchoSizes};
 use crate::progress::{Progress, Watch};
@@ -158,6 +158,17 @@ impl Lane {
         }
     }
 
+    /// The bytes after which a transfer of a given time has to end, if the responder's owner allows
+    /// no more, and says so once. `moves` is what it moves in its time, where that is known.
+    pub(crate) fn bytes_allowed(&mut self, moves: Option<ByteCount>) -> Option<ByteCount> {
+        let most = self.session.as_ref()?.limits.bytes?;
+        if moves.is_some_and(|moves| moves <= most) {
+            return None;
+        }
+        self.warn(&format!("the responder's owner allows transfers of no more than {most}"));
+        Some(most)
+    }
+
     /// Adds a warning, once.
     pub(crate) fn warn(&mut self, what: &str) {
         let warning = format!("{}: {what}", self.version.name());
@@ -185,7 +196,11 @@ impl Lane {
         } else {
             let advice = failure.advice();
             let advice = if advice.is_empty() { String::new() } else { format!("; {advice}") };
-            self.warn(&format!("{failure}{advice}"));
+            // Before all that is only worth knowing: it is why something is missing.
+            let warning = format!("{}: {failure}{advice}", self.version.name());
+            if !self.warnings.contains(&warning) {
+                self.warnings.insert(0, warning);
+            }
         }
     }
 }

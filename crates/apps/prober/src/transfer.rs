@@ -192,6 +192,7 @@ pub(crate) fn tcp(
         .map(|order| {
             let mut plan = order.plan(target);
             obey_limits(lane, &mut plan);
+            obey_cap_on_bytes(lane, &mut plan);
             Job { plan: BulkPlan::Tcp(plan), affinity: order.affinity.clone() }
         })
         .collect();
@@ -223,6 +224,26 @@ fn obey_limits(lane: &mut Lane, plan: &mut TcpPlan) {
     }
 }
 
+/// Ends a transfer of a given time before it moves more than the responder's owner allows. One of a
+/// given size is left as it is, and refused: it would be another measurement.
+fn obey_cap_on_bytes(lane: &mut Lane, plan: &mut TcpPlan) {
+    if plan.bytes.is_some() {
+        return;
+    }
+    let block = ByteCount(plan.length.into());
+    let rate = plan.rate.or_else(|| plan.block_spacing.map(|spacing| BitRate::mean(block, spacing)));
+    // Each stream may be ahead of the rate by a block.
+    let ahead = u64::from(plan.streams) * block.0;
+    let moves = rate.map(|rate| ByteCount(moved(rate, plan.duration).0.saturating_add(ahead)));
+    plan.bytes = lane.bytes_allowed(moves);
+}
+
+/// What a rate moves in a time.
+fn moved(rate: BitRate, over: Span) -> ByteCount {
+    let bytes = u128::from(rate.0) * u128::from(over.or_zero().0.unsigned_abs()) / 8_000_000_000;
+    ByteCount(u64::try_from(bytes).unwrap_or(u64::MAX))
+}
+
 /// The same for UDP streams.
 pub(crate) fn udp(
     lane: &mut Lane,
@@ -246,6 +267,11 @@ pub(crate) fn udp(
             if rate != order.planned {
                 plan.gap_ps = rate.map(|rate| rate.gap_ps(plan.length));
                 plan.send = UdpSend::Single;
+            }
+            if plan.packets.is_none() {
+                let moves = plan.rate().map(|rate| moved(rate, plan.duration));
+                let allowed = lane.bytes_allowed(moves);
+                plan.packets = allowed.map(|most| (most.0 / u64::from(plan.length.max(1))).max(1));
             }
             Job { plan: BulkPlan::Udp(plan), affinity: order.affinity.clone() }
         })

@@ -173,7 +173,19 @@ fn check_udp(plan: &UdpPlan, limits: &Limits) -> Result<(), Refusal> {
     }
     optional("window", plan.window, 1, MAX_WINDOW)?;
     let bytes = plan.packets.map(|packets| ByteCount(packets.saturating_mul(u64::from(plan.length))));
+    let bytes = match plan.direction {
+        // Nobody counts while it is sent, so its plan has to end it in time.
+        Direction::Reverse => bytes.or_else(|| Some(sent_in_its_time(plan))),
+        _ => bytes,
+    };
     under_caps(limits, bytes, plan.rate())
+}
+
+/// What a stream without an end of its own sends in its time: without a rate, any amount.
+fn sent_in_its_time(plan: &UdpPlan) -> ByteCount {
+    let bits =
+        plan.rate().map(|rate| u128::from(rate.0) * u128::from(plan.duration.or_zero().0.unsigned_abs()));
+    ByteCount(bits.map_or(u64::MAX, |bits| u64::try_from(bits / 8_000_000_000).unwrap_or(u64::MAX)))
 }
 
 /// Whether a data channel can carry a plan's flow: each of its datagrams in a packet of its own,
@@ -212,15 +224,12 @@ fn check_trains(plan: &TrainsPlan, limits: &Limits) -> Result<(), Refusal> {
 }
 
 fn under_caps(limits: &Limits, bytes: Option<ByteCount>, rate: Option<BitRate>) -> Result<(), Refusal> {
-    if let (Some(cap), Some(asked)) = (limits.bytes, bytes)
-        && asked > cap
-    {
-        return Err(over_cap("bytes", &cap));
+    if let Some(cap) = limits.rate.filter(|cap| rate.is_none_or(|asked| asked > *cap)) {
+        return Err(over_cap("rate", &cap));
     }
-    match (limits.rate, rate) {
-        (Some(cap), None) => Err(over_cap("rate", &cap)),
-        (Some(cap), Some(asked)) if asked > cap => Err(over_cap("rate", &cap)),
-        _ => Ok(()),
+    match limits.bytes.filter(|cap| bytes.is_some_and(|asked| asked > *cap)) {
+        Some(cap) => Err(over_cap("bytes", &cap)),
+        None => Ok(()),
     }
 }
 

@@ -44,12 +44,15 @@ fn a_slow_path_is_not_a_silent_one() {
     let reflector = lab::responder(&lab, &[&format!("--stamp={STAMP}")]);
     wait_until_bound(reflector.id(), Transport::Udp, STAMP).unwrap();
     let port = STAMP.to_string();
-    let runs: [(&[&str], Holds); 5] = [
+    let runs: [(&[&str], Holds); 8] = [
         (&["latency", "b", "-4", "-c", "30", "-i", "20ms"], latency),
         (&["latency", "b", "-6", "--tcp", "-c", "30", "-i", "20ms"], latency),
         (&["owd", "b", "-4", "--port", &port, "-c", "50", "-i", "20ms"], owd),
+        (&["owd", "b", "-6", "--port", &port, "-c", "50", "-i", "20ms"], owd),
+        (&["reach", "b", "-4", "-t", "8s"], reach),
         (&["reach", "b", "-6", "-t", "8s"], reach),
         (&["hops", "b", "-4", "-t", "12s", "--max-hops", "3", "--no-trains"], hops),
+        (&["hops", "b", "-6", "-t", "12s", "--max-hops", "3", "--no-trains"], hops),
     ];
     let start =
         |arguments: &[&str]| lab::prober(&lab, &[arguments, &["--no-save", "--format", "json"]].concat());

@@ -99,11 +99,11 @@ impl Pair<'_> {
         metric: Metric,
         direction: Direction,
         from_result: impl Fn(&VersionResult) -> Rounds,
-        from_findings: impl Fn(&Findings, Span) -> Rounds,
+        from_findings: impl Fn(&Findings, Option<Span>) -> Rounds,
     ) -> RoundSamples {
         let rounds = |result: &VersionResult, found: &Findings| {
             let idle = result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
-            [from_result(result), from_findings(found, idle.unwrap_or_default())].concat()
+            [from_result(result), from_findings(found, idle)].concat()
         };
         let is_loss = metric == Metric::UdpLoss;
         let both = [self.v4, self.v6];
@@ -222,7 +222,7 @@ fn variation(found: &Findings) -> Rounds {
     found.idle.iter().map(|run| run.round.variation_blocks_ns()).collect()
 }
 
-fn rates(found: &Findings, direction: Direction, wanted: impl Fn(u16) -> bool, idle: Span) -> Rounds {
+fn rates(found: &Findings, direction: Direction, wanted: impl Fn(u16) -> bool, idle: Option<Span>) -> Rounds {
     let of_kind = |round: &&TcpRound| round.order.direction == direction && wanted(round.order.streams);
     found.tcp.iter().filter(of_kind).map(|round| tcp::measured(round, idle).rates()).collect()
 }

@@ -27,7 +27,7 @@ pub(crate) struct Seen {
 
 /// What one transfer showed of a path with this round trip.
 pub(crate) fn seen(round: &TcpRound, round_trip: Span) -> Seen {
-    let measured = measured(round, round_trip);
+    let measured = measured(round, Some(round_trip));
     let bytes: ByteCount = measured.ticks.iter().map(|tick| tick.bytes).sum();
     let time: Span = measured.ticks.iter().map(|tick| tick.length.or_zero()).sum();
     Seen {
@@ -60,16 +60,27 @@ pub(super) fn results(
         .collect()
 }
 
-/// One round with the part of it that counts.
-pub(super) fn measured(round: &TcpRound, idle_rtt: Span) -> MeasuredRound<'_> {
+/// One round with the part of it that counts. Where no echoes have measured the idle round trip, the
+/// sender's TCP knows it: without one, each slice would pass for a round, and on a path of a second
+/// slow start would be over after the first pause between its flights.
+pub(super) fn measured(round: &TcpRound, idle_rtt: Option<Span>) -> MeasuredRound<'_> {
     let ticks = counting(round);
     let warm_up = if let Some(omit) = round.order.omit {
         warm_up::asked(ticks, omit)
     } else {
         let loaded_rtt = loaded_rtt(round).unwrap_or_default();
-        warm_up::settled(warm_up::slow_start(ticks, idle_rtt), ticks, loaded_rtt)
+        let round_trip = idle_rtt.filter(|rtt| *rtt > Span::ZERO).or_else(|| own_round_trip(round));
+        warm_up::settled(warm_up::slow_start(ticks, round_trip.unwrap_or_default()), ticks, loaded_rtt)
     };
     MeasuredRound { ticks, warm_up }
+}
+
+/// The smallest round trip that the sender's TCP has seen.
+fn own_round_trip(round: &TcpRound) -> Option<Span> {
+    let streams = round.ended.tcp_sender.iter().flat_map(|end| &end.streams);
+    let smallest = streams.filter_map(|stream| stream.min_rtt);
+    let of_slices = round.ended.sender_ticks.iter().filter_map(|tick| tick.rtt);
+    smallest.chain(of_slices).filter(|rtt| *rtt > Span::ZERO).min()
 }
 
 /// Whose count one round goes by. A transfer of so many bytes goes by what was delivered: its last
@@ -127,8 +138,7 @@ fn result(
 ) -> Option<TcpResult> {
     let order = &rounds.last()?.order;
     let idle_rtt = idle.and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
-    let measured: Vec<MeasuredRound<'_>> =
-        rounds.iter().map(|round| measured(round, idle_rtt.unwrap_or_default())).collect();
+    let measured: Vec<MeasuredRound<'_>> = rounds.iter().map(|round| measured(round, idle_rtt)).collect();
     let reached = goodput(&measured);
     let interval = reached.as_ref().and_then(|reached| reached.interval);
     let senders: Vec<&TcpEnd> = rounds.iter().filter_map(|round| round.ended.tcp_sender.as_ref()).collect();
@@ -291,4 +301,42 @@ fn mean_span(spans: impl Iterator<Item = Span>) -> Option<Span> {
 fn mean_bytes(counts: impl Iterator<Item = ByteCount>) -> Option<ByteCount> {
     let (sum, count) = counts.fold((0, 0_u64), |(sum, count), bytes: ByteCount| (sum + bytes.0, count + 1));
     sum.checked_div(count).map(ByteCount)
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_probe::warm_up::WarmUpEnd;
+
+    use super::*;
+    use crate::bulk::Ended;
+
+    /// BBR on a path of 10 Mbit/s and 1.2 s, as it was seen: the rate is below a third of the
+    /// path's and still grows by half each round, with pauses between the flights.
+    #[test]
+    fn slow_start_is_not_over_at_its_first_pause_on_a_path_whose_round_trip_nobody_measured_before() {
+        let (tick, rtt) = (Span::from_millis(100), Span::from_millis(1200));
+        let flights = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2];
+        let slices = flights.iter().flat_map(|rate| {
+            // The flight takes half of the round.
+            std::iter::repeat_n(2.0 * rate, 6).chain(std::iter::repeat_n(0.0, 6))
+        });
+        let receiver_ticks: Vec<ReceiverTick> = slices
+            .enumerate()
+            .map(|(n, rate): (usize, f64)| ReceiverTick {
+                end: tick * (n as i64 + 1),
+                length: tick,
+                bytes: ByteCount((rate * 12_500.0) as u64),
+                streams: 1,
+                ..ReceiverTick::default()
+            })
+            .collect();
+        let sender_ticks = vec![SenderTick { rtt: Some(rtt), ..SenderTick::default() }];
+        let duration = tick * receiver_ticks.len() as i64;
+        let order = TcpOrder { duration, ..TcpOrder::new(Direction::Forward, tick) };
+        let ended = Ended { outcome: Outcome::Complete, receiver_ticks, sender_ticks, ..Ended::default() };
+        let round = TcpRound { order, ended, arrived: None, load: None };
+        for idle in [None, Some(Span::ZERO), Some(rtt)] {
+            assert_eq!(measured(&round, idle).warm_up, WarmUpEnd::NeverEnded, "{idle:?}");
+        }
+    }
 }

@@ -159,7 +159,8 @@ fn a_cap_names_itself_and_its_value() {
     };
     let rated = TcpPlan { rate: Some(BitRate(10_000_000)), ..tcp() };
     assert_eq!(check(&TestPlan::Tcp(rated.clone()), &limits), Ok(()));
-    assert_eq!(check(&TestPlan::Udp(udp()), &limits), Ok(()));
+    let of_size = UdpPlan { packets: Some(800), ..udp() };
+    assert_eq!(check(&TestPlan::Udp(of_size), &limits), Ok(()));
     let rows = [
         ("duration is 20.0 s", TestPlan::Tcp(TcpPlan { duration: Span::from_secs(21), ..rated.clone() })),
         (
@@ -188,6 +189,27 @@ fn a_cap_names_itself_and_its_value() {
         let want = format!("the responder's cap for {want}");
         assert!(refusal.message.starts_with(&want), "{want}: {}", refusal.message);
     }
+}
+
+/// Nobody counted what the responder sent over UDP: a cap of 1 MB let 5 MB pass, without a word.
+#[test]
+fn what_the_responder_sends_over_udp_is_held_to_a_cap_on_bytes_too() {
+    let limits = Limits { bytes: Some(ByteCount(1_000_000)), ..Limits::default() };
+    let check = |plan: UdpPlan| check(&TestPlan::Udp(plan), &limits);
+    let tenth = Span::from_millis(100);
+    assert_eq!(check(UdpPlan { duration: tenth * 8, ..udp() }), Ok(()));
+    assert_eq!(check(UdpPlan { packets: Some(800), ..udp() }), Ok(()));
+    for too_much in [
+        udp(),
+        UdpPlan { duration: tenth * 9, ..udp() },
+        UdpPlan { packets: Some(801), ..udp() },
+        UdpPlan { duration: tenth, gap_ps: None, ..udp() },
+        UdpPlan { duration: tenth * 8, burst: 2, ..udp() },
+    ] {
+        assert_eq!(check(too_much).unwrap_err().message, "the responder's cap for bytes is 977 KiB");
+    }
+    // What comes from the prober is counted while it comes.
+    assert_eq!(check(UdpPlan { direction: Direction::Forward, ..udp() }), Ok(()));
 }
 
 fn trains() -> TrainsPlan {

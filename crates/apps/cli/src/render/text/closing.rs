@@ -50,10 +50,19 @@ pub(crate) fn failure_lines(record: &Record) -> Vec<String> {
         } else {
             "nothing was measured"
         };
-        let why = record.warnings.first().map(|why| format!(": {why}")).unwrap_or_default();
+        let why = reason(record).map(|why| format!(": {why}")).unwrap_or_default();
         lines.push(format!("{what}{why}").chars().filter(|c| !c.is_control()).collect());
     }
     lines
+}
+
+/// The warning that says why something is missing. It is the first one of an IP version; what comes
+/// before it is about the plan as a whole.
+fn reason(record: &Record) -> Option<&String> {
+    let is_of_a_version = |warning: &&String| {
+        record.versions.iter().any(|version| warning.starts_with(&format!("{}: ", version.version.name())))
+    };
+    record.warnings.iter().find(is_of_a_version).or(record.warnings.first())
 }
 
 /// Versions that failed alike share a line.
@@ -83,6 +92,17 @@ mod tests {
         record.versions.iter_mut().for_each(|version| version.udp.clear());
         assert_eq!(failure_lines(&record), ["nothing was measured: IPv4: UDP is blocked"]);
         assert_eq!(failure_lines(&fixture::nothing()).len(), 1);
+    }
+
+    #[test]
+    fn a_note_about_the_plan_is_not_given_as_the_reason_of_a_failure() {
+        let mut record = fixture::udp();
+        record.versions.iter_mut().for_each(|version| version.udp.clear());
+        let (note, why) = ("blocks of UDP: 100000 B became 65507 B", "IPv4: the cap for bytes is 1 MB");
+        record.warnings = vec![note.into(), why.into()];
+        assert_eq!(failure_lines(&record), ["nothing was measured: IPv4: the cap for bytes is 1 MB"]);
+        record.warnings.pop();
+        assert_eq!(failure_lines(&record), [format!("nothing was measured: {note}")]);
     }
 
     #[test]

@@ -99,6 +99,24 @@ fn responder_asked_to_stop_ends_running_tests_with_partial_results() {
 }
 
 #[test]
+fn a_responder_that_is_stopped_in_the_midst_of_many_transfers_leaves_what_was_measured() {
+    let many: [(&str, &[&str]); 2] = [("test", &["-t", "12s"]), ("matrix", &["--runs", "300"])];
+    side_by_side(many, |(command, options)| {
+        let responder = Responder::start(&[]);
+        let prober = prober(&responder, command, options);
+        until_it_prints(&prober, if command == "test" { ", 1 stream" } else { "\"event\"" });
+        clock::sleep(Span::from_secs(1));
+        signal("TERM", responder.id());
+        responder.into_program().finish_within(ENDS_WITHIN).exits_with(0);
+        let finished = prober.finish_within(ENDS_WITHIN).exits_with(2);
+        assert!(finished.stderr.contains("was stopped"), "{finished:#?}");
+        let record = last_record(&finished);
+        assert_eq!(record.outcome, Outcome::Failed, "{finished:#?}");
+        assert!(record.has_figures(), "{command}: {record:#?}");
+    });
+}
+
+#[test]
 fn idle_responder_stops_at_once_when_asked() {
     for name in ["TERM", "INT", "HUP"] {
         let responder = Responder::start(&[]);

@@ -6,7 +6,7 @@ use netaware_record::{Outcome, Record};
 use netaware_testkit::program::{Program, Responder, netaware, netaware_path, run, signal};
 use netaware_units::Span;
 
-use super::{until_it_measures, until_it_prints, until_it_says};
+use super::{side_by_side, until_it_measures, until_it_prints, until_it_says};
 
 #[test]
 fn interrupted_measurement_prints_what_was_measured_and_says_so() {
@@ -30,6 +30,26 @@ fn interrupted_measurement_prints_what_was_measured_and_says_so() {
         let something = version.latency.is_some() || !version.tcp.is_empty() || !version.udp.is_empty();
         assert!(something, "{record:#?}");
     }
+}
+
+#[test]
+fn a_matrix_or_a_survey_of_hops_that_is_interrupted_prints_what_it_has() {
+    let responder = Responder::start(&[]);
+    let port = responder.port();
+    let matrix = ["matrix", "127.0.0.1", "--port", &port, "--runs", "300", "--format", "ndjson"];
+    let hops = ["hops", "127.0.0.1", "-t", "12s", "--format", "ndjson"];
+    let cases: [(&[&str], &str); 3] = [(&matrix, "HUP"), (&hops, "HUP"), (&hops, "TERM")];
+    side_by_side(cases, |(arguments, by)| {
+        let started = Program::start(netaware(arguments));
+        until_it_prints(&started, "\"event\"");
+        netaware_io::clock::sleep(Span::from_secs(1));
+        signal(by, started.id());
+        let finished = started.finish_within(Span::from_secs(3)).exits_with(0);
+        let record: Record = serde_json::from_str(finished.stdout.lines().last().unwrap()).unwrap();
+        assert_eq!(record.outcome, Outcome::Interrupted, "{finished:#?}");
+        assert!(record.has_figures(), "{record:#?}");
+        assert!(finished.stderr.contains(&format!("SIG{by}: ending early")), "{finished:#?}");
+    });
 }
 
 #[test]
@@ -76,11 +96,28 @@ fn what_could_not_be_measured_is_not_complete_in_any_format() {
         let why = record.versions[0].unreachable.as_ref().unwrap();
         assert!(why.reason.contains("connection refused"), "{command}: {why:?}");
     }
-    for command in ["tcp", "hops", "reach", "owd"] {
-        let unknown = [command, "no-such-host.invalid", "--no-save", "--format", "json"];
-        let record = run(&unknown, Span::from_secs(30)).exits_with(2).record();
-        assert_eq!(record.outcome, Outcome::Failed, "{command}");
-    }
+    let commands =
+        ["test", "tcp", "udp", "latency", "matrix", "capacity", "available", "hops", "reach", "owd"];
+    side_by_side(commands, |command| {
+        let unknown = [command, "no-such-host.invalid", "--no-save", "--format"];
+        for format in ["text", "json", "ndjson", "csv", "udpmon"] {
+            let finished = run(&[&unknown[..], &[format]].concat(), Span::from_secs(30)).exits_with(2);
+            if finished.stderr.contains(" form: use --format") {
+                continue;
+            }
+            assert!(finished.stderr.contains("the name lookup failed"), "{command} {format}: {finished:#?}");
+            let record = match format {
+                "json" => finished.record(),
+                "ndjson" => serde_json::from_str(finished.stdout.lines().last().unwrap()).unwrap(),
+                // No row for what there is not; the heading of CSV at the most.
+                _ => {
+                    assert!(finished.stdout.lines().count() <= 1, "{command} {format}: {finished:#?}");
+                    continue;
+                }
+            };
+            assert_eq!(record.outcome, Outcome::Failed, "{command} {format}");
+        }
+    });
     for nothing in [["tcp", "-n", "0"], ["udp", "-n", "0"], ["tcp", "-t", "0"], ["latency", "-c", "0"]] {
         let finished = run(&[&nothing[..], &dead[..]].concat(), Span::from_secs(5)).exits_with(2);
         assert!(finished.stdout.is_empty() && finished.stderr.contains("invalid value '0'"), "{finished:#?}");

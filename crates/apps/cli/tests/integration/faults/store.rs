@@ -94,9 +94,12 @@ fn another_users_readable_results_are_listed_though_nothing_may_be_written_there
     let program = place("netaware");
     std::fs::copy(netaware_path(), &program).unwrap();
     mode(&program, 0o755);
+    let fleet = place("fleet.db").display().to_string();
+    drop(netaware_store::fleet::open(&fleet).unwrap());
     mode(&place("r.db"), 0o444);
+    mode(&place("fleet.db"), 0o444);
     mode(folder.path(), 0o555);
-    let as_nobody = |words: &str| {
+    let of_file = |words: &str, store: &str| {
         let become_nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups";
         let folders = "unset HOME XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME";
         let program = program.display();
@@ -106,13 +109,70 @@ fn another_users_readable_results_are_listed_though_nothing_may_be_written_there
         command.args(["-c", &script]);
         Program::start(command).finish_within(Span::from_secs(5))
     };
-    for words in ["list", "export"] {
+    let as_nobody = |words: &str| of_file(words, &store);
+    for words in ["list", "export", "show last"] {
         let finished = as_nobody(words).exits_with(0);
         assert!(finished.stdout.contains("latency"), "{finished:#?}");
     }
+    let finished = as_nobody("compare last last").exits_with(0);
+    assert!(finished.stdout.contains("rtt.p50"), "{finished:#?}");
+    let drawn = tempfile::tempdir().unwrap();
+    mode(drawn.path(), 0o777);
+    as_nobody(&format!("plot last --output {}/p.svg", drawn.path().display())).exits_with(0);
+    for (words, nothing) in [("delays", "no delays"), ("probes", "no reports of probes")] {
+        let finished = of_file(words, &fleet).exits_with(0);
+        let said = format!("{}{}", finished.stdout, finished.stderr);
+        assert!(said.contains(nothing), "{finished:#?}");
+    }
     let finished = as_nobody("delete last").exits_with(2);
     assert!(finished.stderr.contains("cannot be written"), "{finished:#?}");
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+}
+
+#[test]
+fn what_is_no_file_of_results_is_said_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::create_dir(place("folder")).unwrap();
+    std::fs::write(place("empty"), "").unwrap();
+    std::fs::write(place("text"), "a file that no database has written\n".repeat(9)).unwrap();
+    drop(netaware_store::fleet::open(&place("fleet")).unwrap());
+    let names = || {
+        let all = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap());
+        let mut all: Vec<_> = all.map(|it| (it.file_name(), std::fs::read(it.path()).ok())).collect();
+        all.sort();
+        all
+    };
+    let before = names();
+    let files = [
+        ("folder", "is a folder"),
+        ("empty", "empty"),
+        ("text", "is no database"),
+        ("fleet", "of another program"),
+    ];
+    let commands: [&[&str]; 8] = [
+        &["list"],
+        &["show", "last"],
+        &["plot", "last"],
+        &["export"],
+        &["compare", "last", "last"],
+        &["delete", "last"],
+        &["delays"],
+        &["probes"],
+    ];
+    for (file, why) in files {
+        for words in commands {
+            if file == "fleet" && matches!(words[0], "delays" | "probes") {
+                continue;
+            }
+            let store = place(file);
+            let arguments = [&["results"], words, &["--store", &store]].concat();
+            let finished = run(&arguments, Span::from_secs(5)).exits_with(2);
+            let is_said = finished.stderr.contains(why) && finished.stderr.contains(&store);
+            assert!(is_said && finished.stdout.is_empty(), "{words:?} of {file}: {finished:#?}");
+        }
+    }
+    assert_eq!(names(), before);
 }
 
 fn is_printed_with_a_warning(finished: Finished, place: &str) {

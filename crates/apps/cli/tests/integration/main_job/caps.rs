@@ -1,13 +1,21 @@
 //! A responder whose owner lets each test run for a short time.
 
 use netaware_record::{Outcome, Record};
-use netaware_testkit::program::{Responder, run};
+use netaware_testkit::program::{Finished, Responder, run};
 use netaware_units::Span;
 
 fn capped(responder: &Responder, arguments: &[&str]) -> Record {
+    asked(responder, "127.0.0.1", arguments).exits_with(0).record()
+}
+
+fn asked(responder: &Responder, host: &str, arguments: &[&str]) -> Finished {
     let port = responder.port();
-    let fixed = ["127.0.0.1", "-4", "--port", &port, "--format", "json"];
-    run(&[&arguments[..1], &fixed, &arguments[1..]].concat(), Span::from_secs(30)).exits_with(0).record()
+    let fixed = [host, "--port", &port, "--format", "json", "--no-save"];
+    run(&[&arguments[..1], &fixed, &arguments[1..]].concat(), Span::from_secs(30))
+}
+
+fn warned(record: &Record, words: &str) -> bool {
+    record.warnings.iter().any(|it| it.contains(words))
 }
 
 #[test]
@@ -53,4 +61,62 @@ fn latency_in_turns_outlives_a_cap_on_each_test() {
         assert!(latency.lost <= latency.sent / 20, "{latency:#?}");
     }
     assert_eq!(record.warnings.iter().find(|it| it.contains("no longer than")), None);
+}
+
+#[test]
+fn transfers_longer_than_a_cap_are_shortened_and_said_to_be() {
+    let responder = Responder::start(&["--max-duration", "1s"]);
+    let cases = ["tcp", "udp"].into_iter().flat_map(|command| {
+        [("127.0.0.1", "--reverse"), ("::1", "--bidir"), ("::1", "--reverse")]
+            .map(|(host, way)| (command, host, way))
+    });
+    for (command, host, way) in cases {
+        let record = asked(&responder, host, &[command, "-t", "4s", "-b", "5M", way]).exits_with(0).record();
+        assert!(warned(&record, "allows transfers no longer than 1.00 s"), "{:#?}", record.warnings);
+        let version = &record.versions[0];
+        // 625 kB in a second.
+        let tcp = version.tcp.iter().filter_map(|it| it.bytes.map(|bytes| bytes.0));
+        let moved: Vec<u64> = tcp.chain(version.udp.iter().map(|it| it.sent * 1448)).collect();
+        assert_eq!(moved.len(), if way == "--bidir" { 2 } else { 1 }, "{record:#?}");
+        assert!(moved.iter().all(|bytes| (400_000..700_000).contains(bytes)), "{command} {way}: {moved:?}");
+    }
+    let rates = asked(&responder, "::1", &["capacity", "-t", "4s"]).exits_with(0).record();
+    assert!(warned(&rates, "allows tests no longer than 1.00 s"), "{:#?}", rates.warnings);
+}
+
+#[test]
+fn transfers_of_a_given_time_end_at_a_cap_on_bytes_and_those_of_a_given_size_are_refused() {
+    let responder = Responder::start(&["--max-bytes", "1MB"]);
+    let timed: [&[&str]; 5] = [
+        &["tcp", "-t", "2s"],
+        &["tcp", "-t", "2s", "-b", "20M", "--reverse"],
+        &["tcp", "-t", "2s", "-P", "4", "--bidir"],
+        &["udp", "-t", "2s", "-b", "20M"],
+        &["udp", "-t", "2s", "-b", "20M", "--reverse"],
+    ];
+    for (arguments, host) in std::iter::zip(timed, ["::1", "127.0.0.1"].into_iter().cycle()) {
+        let record = asked(&responder, host, arguments).exits_with(0).record();
+        assert_eq!(record.outcome, Outcome::Complete, "{arguments:?}: {record:#?}");
+        let said = warned(&record, "allows transfers of no more than 977 KiB");
+        assert!(said, "{arguments:?}: {:#?}", record.warnings);
+        let version = &record.versions[0];
+        let tcp = version.tcp.iter().filter_map(|it| it.bytes.map(|bytes| bytes.0));
+        let moved: Vec<u64> = tcp.chain(version.udp.iter().map(|it| it.sent * 1448)).collect();
+        assert!(!moved.is_empty(), "{record:#?}");
+        assert!(moved.iter().all(|bytes| (600_000..=1_000_000).contains(bytes)), "{arguments:?}: {moved:?}");
+    }
+    // Nothing is said where nothing is shortened.
+    let short = capped(&responder, &["udp", "-t", "300ms", "-b", "2M", "--reverse"]);
+    assert!(!warned(&short, "no more than"), "{:#?}", short.warnings);
+    let sized: [&[&str]; 3] = [
+        &["tcp", "-n", "5MB"],
+        &["udp", "-n", "5000", "-b", "0", "--reverse"],
+        &["matrix", "--bytes", "4MB", "--blocks", "100kB", "--runs", "1"],
+    ];
+    for arguments in sized {
+        let finished = asked(&responder, "127.0.0.1", arguments).exits_with(2);
+        assert_eq!(finished.record().outcome, Outcome::Failed, "{arguments:?}");
+        let why = "error: nothing was measured: IPv4: the responder at";
+        assert!(finished.stderr.contains(why) && finished.stderr.contains("cap for bytes"), "{finished:#?}");
+    }
 }
