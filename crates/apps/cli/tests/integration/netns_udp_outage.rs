@@ -99,7 +99,6 @@ fn a_path_that_prohibits_for_a_moment_does_not_end_a_stream_and_keeps_no_promise
         }
         let broken = record.versions[0].udp.iter().max_by_key(|udp| udp.loss.lost + not_sent(udp)).unwrap();
         assert!(broken.loss.lost + not_sent(broken) > PLANNED / 20, "{what}: {broken:#?}");
-        assert!(!broken.limit.evidence.contains("0 of"), "{what}: {}", broken.limit.evidence);
     });
 }
 

@@ -222,7 +222,8 @@ fn of_answers(version: IpVersion, protocol: ReachProtocol, of: &Answers, took: S
         remarks.push("never answered".to_owned());
     } else if none_in_time {
         flags.push("late".to_owned());
-        remarks.push("answered, but only when no answer was waited for any more: a longer -t helps".to_owned());
+        remarks
+            .push("answered, but only when no answer was waited for any more: a longer -t helps".to_owned());
     }
     if of.said.contains(&What::Refused) {
         flags.push("filtered".to_owned());
