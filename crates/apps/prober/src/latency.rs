@@ -33,7 +33,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     watch.phase("connect", None);
     let mut lanes = lane::open_all(&request.target, stop);
     lane::note_dead(&lanes, &mut watch);
-    let request = &slowed(request, &mut lanes, stop, &mut watch);
+    let request = &slowed(request, &mut lanes, stop);
     let mut findings: Vec<Findings> =
         lanes.iter().map(|_| Findings { bins: request.bins, ..Findings::default() }).collect();
 
@@ -105,18 +105,12 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
 /// The same request with longer distances, if nobody typed those that it has and the path was seen
 /// to carry less: requests would fill a slow path, and their round trips would tell of the queue
 /// that they make.
-fn slowed(
-    request: &LatencyRequest,
-    lanes: &mut [Lane],
-    stop: &StopFlag,
-    watch: &mut Watch<'_>,
-) -> LatencyRequest {
+fn slowed(request: &LatencyRequest, lanes: &mut [Lane], stop: &StopFlag) -> LatencyRequest {
     let Rhythm::Open { spacing, arrivals, seed } = request.rhythm else { return request.clone() };
     let is_udp = request.transports.contains(&Transport::Udp);
     let length = request.request.max(request.response);
     let rate = SendRate::new(BitRate::mean(ByteCount(u64::from(length)), spacing));
     let Some(rate) = rate.filter(|_| request.may_slow_down && is_udp) else { return request.clone() };
-    watch.phase("latency: what the path carries", None);
     let mut longest = spacing;
     for lane in lanes.iter_mut().filter(|lane| lane.is_alive()) {
         let Some(carried) = careful::carried(lane, &request.target, Direction::RoundTrip, length, rate, stop)

@@ -395,7 +395,8 @@ fn a_stopped_matrix_keeps_what_it_has() {
     let mut begun = 0;
     let record = matrix(&MatrixRequest::new(responder.target.clone()), &stop, &mut |progress| {
         begun += usize::from(matches!(progress, Progress::Phase { version: Some(_), .. }));
-        if begun == 5 {
+        // Two of them look what the path carries.
+        if begun == 7 {
             stop.raise();
         }
     });
