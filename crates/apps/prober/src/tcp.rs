@@ -7,9 +7,10 @@ use netaware_record::Record;
 use netaware_units::Span;
 
 use crate::attach;
+use crate::path;
 use crate::progress::Progress;
 use crate::request::TcpRequest;
-use crate::transfer::{self, TcpOrder};
+use crate::transfer::{self, TcpOrder, TcpRound};
 use crate::turns::{self, Course};
 
 /// Slices are at most this long, so that the slow-start rule sees enough of them.
@@ -27,7 +28,11 @@ pub fn tcp(request: &TcpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
     };
     turns::take(course, stop, progress, &|lane, found, rounds, watch| {
         let orders = orders(request, rounds);
-        found.tcp.extend(transfer::tcp(lane, &request.target, &orders, None, stop, watch));
+        let done = transfer::tcp(lane, &request.target, &orders, None, stop, watch);
+        if done.iter().any(TcpRound::carried_nothing) {
+            path::explain_silence(lane, &request.target, stop);
+        }
+        found.tcp.extend(done);
     })
 }
 

@@ -10,7 +10,7 @@
 //! How many rounds and phases there are and how long they last is planned once the path's round
 //! trip is known ([`planning`]), and again before each direction of each turn.
 
-mod planning;
+pub(crate) mod planning;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,7 +27,7 @@ use crate::path;
 use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings, Seen};
 use crate::request::{Directions, TestRequest};
-use crate::transfer::{self, TcpOrder, UdpOrder, UdpRound};
+use crate::transfer::{self, TcpOrder, TcpRound, UdpOrder, UdpRound};
 use planning::{Ask, Block, Carried, Datagram, Extent, IdleRhythm, PathKnown, Phase, Plan, UdpRate};
 
 /// Payload of a request and of its response.
@@ -67,9 +67,9 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         lane::reserve_all(&mut lanes, lease, stop, &mut watch);
     }
     lane::attach_echo(&mut lanes, &request.target, lease, largest_echoes());
-    for lane in lanes.iter_mut().filter(|lane| lane.is_alive() && !stop.is_raised()) {
-        watch.phase("path MTU", Some(lane.version));
-        path::explore(lane);
+    if !stop.is_raised() {
+        watch.phase("path MTU", None);
+        path::explore_all(&mut lanes);
     }
     let mut run = Run { request, stop, lanes, findings, watch };
     let plan = course.settle(&mut run, path_time);
@@ -84,7 +84,8 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     run.watch.phase("done", None);
     let Run { lanes, findings, .. } = run;
     let mut record = report::finish(opened, lanes, &findings, stop);
-    record.warnings.splice(0..0, course.notes);
+    // What failed is said first: a reader takes the first warning for the reason.
+    record.warnings.extend(course.notes);
     record
 }
 
@@ -347,6 +348,9 @@ impl Course {
         let began_at = clock::now();
         let rounds = transfer::tcp(lane, &request.target, &[order], Some(&load), stop, watch);
         let took = clock::now() - began_at;
+        if rounds.iter().any(TcpRound::carried_nothing) {
+            path::explain_silence(lane, &request.target, stop);
+        }
         if let Some(round) = rounds.first() {
             self.learn(leg, report::seen(round, known.round_trip), took - duration);
         }
@@ -396,13 +400,13 @@ impl Course {
     /// an earlier one.
     fn carried(&self, request: &TestRequest, found: &Findings, leg: Leg) -> Carried {
         let round_trip = self.known[leg.lane][0].round_trip;
-        let of_direction = |round: &&transfer::TcpRound| round.order.direction == leg.direction;
+        let of_direction = |round: &&TcpRound| round.order.direction == leg.direction;
         let seen: Vec<Seen> =
             found.tcp.iter().filter(of_direction).map(|round| report::seen(round, round_trip)).collect();
         Carried {
             typed: request.udp_rate,
             had_tcp: request.tcp,
-            tcp: seen.iter().rev().find_map(|seen| seen.rate),
+            tcp: seen.iter().rev().find_map(Seen::lasting),
             tcp_mean: seen.iter().rev().find_map(|seen| seen.mean),
             lossy_udp: found.udp.iter().rev().find_map(|round| received_of_lossy(round, leg.direction)),
             echoes: self.rhythms[leg.lane].carried(IDLE_PAYLOAD),

@@ -7,6 +7,7 @@ use netaware_record::Record;
 use netaware_units::{SendRate, Span};
 use netaware_wire::control::{UdpPlan, UdpSend};
 
+use crate::path;
 use crate::progress::Progress;
 use crate::request::{Pace, UdpRequest};
 use crate::transfer::{self, UdpOrder, UdpRound};
@@ -33,6 +34,9 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                 "launch times have no effect here: the sender's interface has no fq queueing discipline \
                  (tc qdisc replace dev NAME root fq); the program spaced the datagrams instead",
             );
+        }
+        if done.iter().any(UdpRound::carried_nothing) {
+            path::explain_silence(lane, &request.target, stop);
         }
         found.udp.extend(done);
     })

@@ -80,7 +80,7 @@ pub(crate) fn result(
         bytes,
         took: done.took,
         load: BitRate::mean(bytes, done.took),
-        flags: words(answer).into_iter().chain(is_silent.then(|| "silent".to_owned())).collect(),
+        flags: words(answer).into_iter().chain(is_silent.then(|| SILENT.to_owned())).collect(),
         remarks: flags
             .iter()
             .map(sentence)
@@ -99,6 +99,14 @@ pub(crate) fn result(
         over_time: Vec::new(),
     }
 }
+
+/// Whether packets that were sent for it stopped to come, or never came.
+pub(crate) fn is_silent(rate: &PathRate) -> bool {
+    rate.flags.iter().any(|flag| flag == SILENT)
+}
+
+/// The word of records for that.
+const SILENT: &str = "silent";
 
 fn mode(of: &netaware_path::RateMode) -> RateMode {
     RateMode {
