@@ -601,6 +601,7 @@ fn comparison() -> Comparison {
         margin,
         favours,
         host_limited: metric == Metric::Connect,
+        lower_bounds: Vec::new(),
     };
     let none = Preference::NoDifferenceShown;
     let verdict = |purpose, prefer, because: &str| Verdict { purpose, prefer, because: because.into() };
