@@ -276,7 +276,7 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
     }
     let is_silent = |lane: &Lane| lane.result.path_rates.iter().any(path_rates::is_silent);
     for lane in lanes.iter_mut().filter(|lane| is_silent(lane)) {
-        path::explain_silence(lane, &request.target, stop);
+        path::explain_silence(lane, &request.target, stop, &mut watch);
     }
     let findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
     let mut record = report::finish(opened, lanes, &findings, stop);

@@ -11,11 +11,14 @@ use netaware_wire::datagram::MAX_PAYLOAD;
 
 use crate::echo::{EchoFlow, EchoSizes};
 use crate::lane::{self, Lane};
+use crate::progress::{Progress, Watch};
 use crate::request::Target;
 
 /// The longest datagram that the search may send.
 pub(crate) const LARGEST_PROBE: u32 = MAX_PAYLOAD as u32;
 
+/// Of opening and ending a flow for a search.
+const OPENING_ROUND_TRIPS: i64 = 6;
 /// A flow that is opened for a search alone lasts so long at most.
 const EXPLAINING: Span = Span::from_secs(30);
 /// UDP over IPv4 and IPv6 alike (RFC 768).
@@ -37,12 +40,18 @@ pub(crate) fn explore_all(lanes: &mut [Lane]) {
 /// Searches, or searches again, where nothing came of what was sent: a black hole for large packets
 /// is the usual cause of that, and only a search can name it. A flow for the search is opened if
 /// the lane has none.
-pub(crate) fn explain_silence(lane: &mut Lane, target: &Target, stop: &StopFlag) {
+pub(crate) fn explain_silence(lane: &mut Lane, target: &Target, stop: &StopFlag, watch: &mut Watch<'_>) {
     let is_known = lane.result.path.as_ref().is_some_and(|path| path.black_hole().is_some());
     if is_known || lane.is_silence_explained || stop.is_raised() || !lane.is_alive() {
         return;
     }
     lane.is_silence_explained = true;
+    let connect = lane.result.reach.as_ref().and_then(Reach::longest_round_trip).unwrap_or_default();
+    let at_most = PathMtuPlan::following(0, lane.version, ETHERNET_MTU, connect, clock::now()).budget
+        + connect * OPENING_ROUND_TRIPS;
+    let name = lane.version.name();
+    let note = "nothing came; whether large packets vanish is looked into, which takes up to";
+    watch.tell(Progress::Note(format!("{name}: {note} {at_most} longer")));
     let had_flow = lane.echo.is_some();
     if !had_flow {
         let warnings = lane.warnings.len();

@@ -30,7 +30,7 @@ pub fn tcp(request: &TcpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         let orders = orders(request, rounds);
         let done = transfer::tcp(lane, &request.target, &orders, None, stop, watch);
         if done.iter().any(TcpRound::carried_nothing) {
-            path::explain_silence(lane, &request.target, stop);
+            path::explain_silence(lane, &request.target, stop, watch);
         }
         found.tcp.extend(done);
     })

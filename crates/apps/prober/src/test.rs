@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_record::{Direction, IpVersion, Record};
+use netaware_record::{Direction, IpVersion, Outcome, Record};
 use netaware_units::{BitRate, SendRate, Span};
 
 use crate::echo::{EchoOrder, EchoSizes};
@@ -84,6 +84,13 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     run.watch.phase("done", None);
     let Run { lanes, findings, .. } = run;
     let mut record = report::finish(opened, lanes, &findings, stop);
+    // Data connections that could not be opened leave no result that could tell.
+    let has_no_tcp = record.versions.iter().all(|version| version.tcp.is_empty());
+    if request.tcp && has_no_tcp && record.outcome == Outcome::Complete {
+        record.outcome = Outcome::Failed;
+        let what = "not one transfer over TCP could be made, though connecting worked";
+        record.warnings.insert(0, what.to_owned());
+    }
     // What failed is said first: a reader takes the first warning for the reason.
     record.warnings.extend(course.notes);
     record
@@ -349,7 +356,7 @@ impl Course {
         let rounds = transfer::tcp(lane, &request.target, &[order], Some(&load), stop, watch);
         let took = clock::now() - began_at;
         if rounds.iter().any(TcpRound::carried_nothing) {
-            path::explain_silence(lane, &request.target, stop);
+            path::explain_silence(lane, &request.target, stop, watch);
         }
         if let Some(round) = rounds.first() {
             self.learn(leg, report::seen(round, known.round_trip), took - duration);

@@ -36,7 +36,7 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
             );
         }
         if done.iter().any(UdpRound::carried_nothing) {
-            path::explain_silence(lane, &request.target, stop);
+            path::explain_silence(lane, &request.target, stop, watch);
         }
         found.udp.extend(done);
     })

@@ -166,13 +166,11 @@ fn result(
     let counted = count_of_all(rounds);
     let rtt = mean_span(sender_ticks.iter().filter_map(|tick| tick.rtt));
     let min_rtt = streams().filter_map(|s| s.min_rtt).min();
-    // The segments that TCP sends again and again into a path that carries none are no load.
-    let mean_rtt = rtt.filter(|_| rounds.iter().any(|round| !round.carried_nothing()));
     let rfc6349 = rfc6349::figures(&rfc6349::Rounds {
         version: path.version,
         bottleneck: order.bottleneck,
         connects,
-        mean_rtt,
+        mean_rtt: rtt,
         min_rtt,
         senders: &senders,
         receivers: &receivers,
@@ -205,7 +203,8 @@ fn result(
         times: tcp_times::times(&senders, &receivers),
         blocks: tcp_times::blocks(blocks_asked(order), &senders),
         window_asked: order.window.map(|window| ByteCount(window.into())),
-        rfc6349,
+        // What TCP sends again and again into a path that carries none of it is no transfer.
+        rfc6349: rfc6349.filter(|_| rounds.iter().any(|round| !round.carried_nothing())),
         fairness: receiver.as_ref().and_then(|end| {
             fairness::jain(&end.streams.iter().map(|stream| stream.bytes).collect::<Vec<_>>())
         }),

@@ -1,7 +1,7 @@
 //! One metric over both versions.
 
 use netaware_record::{Metric, MetricComparison, Preference};
-use netaware_stats::bootstrap::{Resampling, Statistic, hierarchical_difference};
+use netaware_stats::bootstrap::{PairedInterval, Resampling, Statistic, hierarchical_difference};
 use netaware_stats::interval::Interval;
 use netaware_stats::quantile;
 
@@ -18,16 +18,18 @@ pub fn compare_metric(samples: &RoundSamples) -> Option<MetricComparison> {
     let thin = |round: &[f64]| thinned(round, largest.div_ceil(MOST_RESAMPLED), statistic);
     let thinned: Vec<_> = rounds.iter().map(|(v4, v6)| (thin(v4), thin(v6))).collect();
     let borrowed: Vec<_> = thinned.iter().map(|(v4, v6)| (&v4[..], &v6[..])).collect();
-    let compared = hierarchical_difference(&borrowed, BLOCK, &Resampling::new(statistic, SEED))?;
-    let shown = Shown {
-        v4: value(rounds.iter().map(|(v4, _)| &v4[..]), statistic)?,
-        v6: value(rounds.iter().map(|(_, v6)| &v6[..]), statistic)?,
-    };
-    let (shown, compared_interval) = match samples.counts.and_then(counted) {
-        Some((counted, bounds)) => {
-            (counted, moved(compared.interval, counted).widened_to(bounds.0, bounds.1))
-        }
-        None => (shown, moved(compared.interval, shown)),
+    let resampled = hierarchical_difference(&borrowed, BLOCK, &Resampling::new(statistic, SEED));
+    let counted = samples.counts.and_then(counted);
+    // A stream of which nothing came has no slices, and its counts say enough.
+    let compared = resampled.or_else(|| Some(by_counts(counted?)))?;
+    let (shown, compared_interval) = if let Some((shown, bounds)) = counted {
+        (shown, moved(compared.interval, shown).widened_to(bounds.0, bounds.1))
+    } else {
+        let shown = Shown {
+            v4: value(rounds.iter().map(|(v4, _)| &v4[..]), statistic)?,
+            v6: value(rounds.iter().map(|(_, v6)| &v6[..]), statistic)?,
+        };
+        (shown, moved(compared.interval, shown))
     };
     let margin = margin(samples.metric, shown.v4, shown.v6);
     let is_one_turn = compared.rounds < 2 && takes_turns(samples.metric);
@@ -77,6 +79,12 @@ fn counted(counts: Counts) -> Option<(Shown, (f64, f64))> {
     let below = (v6.estimate - v6.lo).hypot(v4.hi - v4.estimate);
     let above = (v6.hi - v6.estimate).hypot(v4.estimate - v4.lo);
     Some((Shown { v4: v4.estimate, v6: v6.estimate }, (difference - below, difference + above)))
+}
+
+/// What counts say by themselves, of one round.
+fn by_counts((shown, (lo, hi)): (Shown, (f64, f64))) -> PairedInterval {
+    let interval = Interval { estimate: shown.v6 - shown.v4, lo, hi, confidence: 0.95 };
+    PairedInterval { interval, pairs: 0, rounds: 1 }
 }
 
 /// Whether a version has one turn for it in each round, and the other one after it.

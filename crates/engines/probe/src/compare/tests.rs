@@ -192,6 +192,15 @@ fn no_loss_among_a_hundred_datagrams_is_no_certainty() {
     let few = counts((0, 114), (0, 114));
     assert_eq!((few.v4, few.v6, few.difference.estimate), (0.0, 0.0, 0.0));
     assert!(few.difference.hi > 0.03 && few.difference.lo < -0.03, "{few:?}");
+    // Of a stream that was lost as a whole there are no slices.
+    let none = RoundSamples {
+        rounds_v6: vec![vec![]],
+        host_limited: false,
+        counts: Some(Counts { v4: (0, 1034), v6: (1034, 1034) }),
+        ..alike(Metric::UdpLoss, 0.0, 0.0)
+    };
+    let all = compare_metric(&none).unwrap();
+    assert_eq!((all.v4, all.v6, all.favours), (0.0, 1.0, Preference::V4));
     // What slices that were lost as a whole do not show, counts do.
     let lost = counts((751, 1107), (0, 800));
     assert!((lost.v4 - 0.678).abs() < 0.001 && lost.difference.hi < -0.6, "{lost:?}");

@@ -71,7 +71,7 @@ fn weigh(metrics: &[&MetricComparison]) -> (Preference, String) {
         (favouring(Preference::V4).collect(), favouring(Preference::V6).collect());
     match (v4.first(), v6.first()) {
         (None, None) if metrics.is_empty() => {
-            (Preference::NotCompared, "not measured often enough over both versions".to_owned())
+            (Preference::NotCompared, "not measured over both versions, or not often enough".to_owned())
         }
         (None, None) => (Preference::NoDifferenceShown, text(metrics)),
         (Some(_), None) => (Preference::V4, decided(&v4)),

@@ -51,7 +51,18 @@ fn stalled(version: &VersionResult) -> Option<String> {
 fn failure(record: &Record) -> Option<String> {
     let stalled = |v: &VersionResult| Some(format!("{}: {}", v.version.name(), stalled(v)?));
     let vain = record.versions.iter().find_map(stalled);
-    vain.or_else(|| record.warnings.first().cloned())
+    let missing = || record.versions.iter().find_map(rateless);
+    vain.or_else(missing).or_else(|| record.warnings.first().cloned())
+}
+
+/// Why a capacity or an available bandwidth has no figure.
+fn rateless(version: &VersionResult) -> Option<String> {
+    let missing = version.path_rates.iter().find_map(|rate| Some((rate, rate.missing.as_ref()?)));
+    let (rate, missing) = missing?;
+    let why = version.path.as_ref().and_then(PathFacts::black_hole);
+    let why = why.unwrap_or_else(|| missing.because.clone());
+    let (name, way) = (rate.metric.name(), rate.pedigree.direction.name());
+    Some(format!("{}: no figure of {name} {way}: {why}", version.version.name()))
 }
 
 fn because(why: &Unreachable) -> String {
