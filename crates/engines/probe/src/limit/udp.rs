@@ -108,8 +108,10 @@ fn cut_short(evidence: &UdpEvidence<'_>) -> Option<Limit> {
 fn behind(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     let sender = evidence.sender;
     let planned = evidence.planned.filter(|planned| planned.0 > 0)?;
-    let reached = evidence.sent_rate.0 as f64 / planned.0 as f64;
     let of_plan = (sender.sent + sender.not_sent).max(1) as f64;
+    // The rate is that of the time in which datagrams left; what never left was not reached.
+    let left = sender.sent as f64 / of_plan;
+    let reached = (evidence.sent_rate.0 as f64 / planned.0 as f64).min(left);
     // What left late left all the same: a stream that reached its rate is limited by nobody, and the
     // lateness is told with the instrument.
     let not_sent = sender.not_sent as f64 / of_plan;
@@ -308,6 +310,22 @@ mod tests {
             across: Across::Network,
         });
         assert_eq!(limit.by, LimitedBy::SenderCpu, "{limit:?}");
+    }
+
+    #[test]
+    fn a_sender_that_kept_most_at_home_is_not_said_to_have_reached_its_rate() {
+        let sender =
+            UdpSenderEnd { sent: 121, not_sent: 326, cpu: Some(cpu(0.1)), ..UdpSenderEnd::default() };
+        let receiver = UdpReceiverEnd { received: 121, ..UdpReceiverEnd::default() };
+        let limit = udp_limit(&UdpEvidence {
+            sender: &sender,
+            receiver: &receiver,
+            planned: Some(BitRate(22_800_000)),
+            sent_rate: BitRate(23_000_000),
+            loss: &loss_split::split(121, Some(&receiver)),
+            across: Across::Network,
+        });
+        assert!(limit.evidence.starts_with("the sender reached 27 % of 22.8 Mbit/s"), "{limit:?}");
     }
 
     /// Of a stream of 517 datagrams.
