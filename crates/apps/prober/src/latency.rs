@@ -1,7 +1,5 @@
 //! `netaware latency`: request-response delay as a measurement of its own.
 
-mod careful;
-
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -51,9 +49,6 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     }
     let mut probes: Vec<Vec<Probe>> =
         lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease)).collect();
-    let (request, slowed) = careful::slowed(request, &mut lanes, &mut probes, stop, &mut watch);
-    let request = &request;
-    let needs = if slowed.is_some() { Needs::of(request, &lanes, blocks) } else { needs };
     let exchange = lease::exchange(&lanes, watch.done());
     watch.announce(promise(request, &lanes, &probes, &needs, blocks), exchange);
     for block in 0..blocks {
@@ -83,13 +78,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     }
     drop(probes);
     let is_measured = findings.iter().any(|found| !found.idle.is_empty() || !found.idle_tcp.is_empty());
-    for (lane, found) in lanes.iter_mut().zip(&findings) {
-        if let Some(what) = careful::own_queue(&found.idle).or_else(|| careful::own_queue(&found.idle_tcp)) {
-            lane.warn(what);
-        }
-    }
     let mut record = report::finish(opened, lanes, &findings, stop);
-    record.warnings.extend(slowed);
     // Short ones may be repeated at close intervals.
     let has_time = record.elapsed >= LONG_ENOUGH;
     record.prober.memory_copy_ns_per_byte = if is_measured && has_time { memory_copy() } else { None };

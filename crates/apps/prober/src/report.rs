@@ -164,7 +164,6 @@ pub(crate) fn finish(
         let what = "the responder ended a transfer early; the figures stand for the time that was measured";
         warnings.push(what.to_owned());
     }
-    warnings.extend(comparison::path_changed(&versions, findings));
     let comparison = comparison::compare(&versions, findings);
     let mut record = Record { responder, comparison, ..opened.record(told, versions, warnings, &local) };
     record.settle();

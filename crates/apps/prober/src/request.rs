@@ -290,8 +290,6 @@ pub struct LatencyRequest {
     pub time: Option<Span>,
     /// When requests go.
     pub rhythm: Rhythm,
-    /// Somebody chose that rhythm: it is kept on paths that cannot carry it, too.
-    pub is_spacing_chosen: bool,
     /// Payload of a request, bytes. UDP: 1..=65,507; TCP: 1..=100,000,000.
     pub request: u32,
     /// Payload of a response, bytes, with the same bounds. To a UDP request below 24 bytes at most
@@ -339,7 +337,6 @@ impl LatencyRequest {
             count: Some(200),
             time: None,
             rhythm: Rhythm::even(Span::from_millis(10)),
-            is_spacing_chosen: true,
             request: 64,
             response: 64,
             transports: vec![Transport::Udp],

@@ -10,7 +10,7 @@
 //! How many rounds and phases there are and how long they last is planned once the path's round
 //! trip is known ([`planning`]), and again before each direction of each turn.
 
-pub(crate) mod planning;
+mod planning;
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -73,7 +73,7 @@ impl From<IpVersion> for Preference {
     }
 }
 
-/// One metric, IPv6 minus IPv4, of the same rounds.
+/// One metric, IPv6 minus IPv4, paired in time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct MetricComparison {
@@ -85,11 +85,11 @@ pub struct MetricComparison {
     pub v4: f64,
     /// IPv6's value.
     pub v6: f64,
-    /// `v6` minus `v4` with its interval, in the metric's unit.
+    /// IPv6 minus IPv4 with its bootstrap interval, in the metric's unit.
     pub difference: Interval,
-    /// In each round the samples of the version that has fewer, summed up.
+    /// Pairs compared.
     pub pairs: u64,
-    /// Rounds that the samples come from: with few of them the interval is wide on purpose.
+    /// Rounds that the pairs come from: with few of them the interval is wide on purpose.
     pub rounds: u64,
     /// Differences smaller than this are of no consequence, whatever the interval says; in the
     /// metric's unit.
@@ -98,10 +98,6 @@ pub struct MetricComparison {
     pub favours: Preference,
     /// At least one of the values was set by a host, not by the network.
     pub host_limited: bool,
-    /// Versions whose rate is a lower bound, because TCP was still speeding up when it ended. They
-    /// lose to nobody.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lower_bounds: Vec<IpVersion>,
 }
 
 /// What a person wants to do with the path.

@@ -38,10 +38,8 @@
 //! 1997, §3.8 (hierarchical data).
 
 mod difference;
-mod rounds;
 
 pub use difference::difference;
-pub use rounds::hierarchical_difference;
 
 use serde::{Deserialize, Serialize};
 

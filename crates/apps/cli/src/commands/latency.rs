@@ -193,7 +193,6 @@ impl Latency {
             count: if self.time.is_some() { self.count } else { self.count.or(defaults.count) },
             time: self.time,
             rhythm: self.rhythm(),
-            is_spacing_chosen: self.spacing.is_some() || self.count.is_some(),
             request: self.request_size(),
             response: self.response_size(),
             transports: self.transports(),

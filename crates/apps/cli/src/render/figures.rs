@@ -59,8 +59,7 @@ pub(crate) fn share(part: u64, whole: u64) -> String {
     if whole == 0 { NONE.to_owned() } else { percent(part as f64 / whole as f64) }
 }
 
-/// "941.23 ±0.80 Mbit/s": as many decimals as the uncertainty supports. An interval that lies
-/// lopsided around the rate is shown by its bounds: "1.54 (0.56..1.55) Mbit/s".
+/// "941.23 ±0.80 Mbit/s": as many decimals as the uncertainty supports.
 pub(crate) fn rate(rate: BitRate, interval: Option<&Interval>) -> String {
     let half = interval.map_or(0.0, |i| (i.hi - i.lo) / 2.0);
     if half <= 0.0 || !half.is_finite() {
@@ -68,25 +67,8 @@ pub(crate) fn rate(rate: BitRate, interval: Option<&Interval>) -> String {
     }
     let (unit, scale) = rate_unit(rate.0 as f64);
     let decimals = decimals(half / scale);
-    if let Some(Interval { lo, hi, .. }) = interval.filter(|it| is_lopsided(rate.0 as f64, it)) {
-        return format!(
-            "{:.decimals$} ({:.decimals$}..{:.decimals$}) {unit}",
-            rate.0 as f64 / scale,
-            lo / scale,
-            hi / scale
-        );
-    }
     format!("{:.decimals$} ±{:.decimals$} {unit}", rate.0 as f64 / scale, half / scale)
 }
-
-/// Whether half of the width on each side would say something else than the interval.
-fn is_lopsided(estimate: f64, interval: &Interval) -> bool {
-    let (below, above) = (estimate - interval.lo, interval.hi - estimate);
-    below.max(above) > below.min(above) * LOPSIDED || below.max(above) > estimate
-}
-
-/// One side is longer than the other by more than this factor.
-const LOPSIDED: f64 = 1.5;
 
 /// A unit of rate and its size in bit/s that leaves at least one whole digit of `bits`.
 pub(crate) fn rate_unit(bits: f64) -> (&'static str, f64) {
@@ -137,15 +119,6 @@ pub(crate) fn instant(rfc3339: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_lopsided_interval_is_shown_by_its_bounds() {
-        let interval = |lo, hi| Interval { estimate: 1.54e6, lo, hi, confidence: 0.95 };
-        let shown = |lo, hi| rate(BitRate(1_540_000), Some(&interval(lo, hi)));
-        assert_eq!(shown(0.556e6, 1.549e6), "1.54 (0.56..1.55) Mbit/s");
-        assert_eq!(shown(1.44e6, 1.62e6), "1.540 ±0.090 Mbit/s");
-        assert_eq!(shown(0.0, 3.2e6), "1.5 (0.0..3.2) Mbit/s");
-    }
 
     #[test]
     fn counts_and_shares_read_easily() {

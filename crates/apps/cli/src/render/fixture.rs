@@ -601,7 +601,6 @@ fn comparison() -> Comparison {
         margin,
         favours,
         host_limited: metric == Metric::Connect,
-        lower_bounds: Vec::new(),
     };
     let none = Preference::NoDifferenceShown;
     let verdict = |purpose, prefer, because: &str| Verdict { purpose, prefer, because: because.into() };

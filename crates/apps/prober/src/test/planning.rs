@@ -281,9 +281,9 @@ pub(super) struct IdleRhythm {
 
 /// One block of idle requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Block {
-    pub(crate) count: u64,
-    pub(crate) spacing: Span,
+pub(super) struct Block {
+    pub(super) count: u64,
+    pub(super) spacing: Span,
 }
 
 impl IdleRhythm {
@@ -328,7 +328,7 @@ impl IdleRhythm {
 }
 
 /// Whether round trips grew by a quarter of the time that the block took: more came than left.
-pub(crate) fn queued(block: Block, rtts_ns: &[f64]) -> bool {
+fn queued(block: Block, rtts_ns: &[f64]) -> bool {
     let third = rtts_ns.len() / 3;
     let middle = |part: &[f64]| netaware_stats::quantile::median(part);
     if third == 0 {

@@ -1,107 +1,59 @@
 //! One metric over both versions.
 
 use netaware_record::{Metric, MetricComparison, Preference};
-use netaware_stats::bootstrap::{PairedInterval, Resampling, Statistic, hierarchical_difference};
-use netaware_stats::interval::Interval;
+use netaware_stats::bootstrap::{Resampling, Statistic, hierarchical_paired};
 use netaware_stats::quantile;
 
-use super::{Counts, RoundSamples};
-use crate::loss_split::wilson;
+use super::RoundSamples;
 use crate::published::{SEED, interval};
 
-/// The difference; `None` when there are fewer than two samples on either side, or one is no number.
+/// The paired difference; `None` when fewer than two pairs can be made, or a sample is no number.
 pub fn compare_metric(samples: &RoundSamples) -> Option<MetricComparison> {
+    let pairs: Vec<(&[f64], &[f64])> =
+        samples.rounds_v4.iter().zip(&samples.rounds_v6).map(cut_to_pairs).collect();
+    let differences: Vec<Vec<f64>> =
+        pairs.iter().map(|(v4, v6)| v6.iter().zip(*v4).map(|(v6, v4)| v6 - v4).collect()).collect();
     let statistic = statistic(samples.metric);
-    let has_both = |(v4, v6): &(&Vec<f64>, &Vec<f64>)| !v4.is_empty() && !v6.is_empty();
-    let rounds: Vec<_> = samples.rounds_v4.iter().zip(&samples.rounds_v6).filter(has_both).collect();
-    let largest: usize = rounds.iter().map(|(v4, v6)| v4.len().max(v6.len())).sum();
-    let thin = |round: &[f64]| thinned(round, largest.div_ceil(MOST_RESAMPLED), statistic);
-    let thinned: Vec<_> = rounds.iter().map(|(v4, v6)| (thin(v4), thin(v6))).collect();
-    let borrowed: Vec<_> = thinned.iter().map(|(v4, v6)| (&v4[..], &v6[..])).collect();
-    let resampled = hierarchical_difference(&borrowed, BLOCK, &Resampling::new(statistic, SEED));
-    let counted = samples.counts.and_then(counted);
-    // A stream of which nothing came has no slices, and its counts say enough.
-    let compared = resampled.or_else(|| Some(by_counts(counted?)))?;
-    let (shown, compared_interval) = if let Some((shown, bounds)) = counted {
-        (shown, moved(compared.interval, shown).widened_to(bounds.0, bounds.1))
-    } else {
-        let shown = Shown {
-            v4: value(rounds.iter().map(|(v4, _)| &v4[..]), statistic)?,
-            v6: value(rounds.iter().map(|(_, v6)| &v6[..]), statistic)?,
-        };
-        (shown, moved(compared.interval, shown))
-    };
-    let margin = margin(samples.metric, shown.v4, shown.v6);
-    let is_one_turn = compared.rounds < 2 && takes_turns(samples.metric);
+    let all_pairs: usize = differences.iter().map(Vec::len).sum();
+    let thinned = thinned(differences, all_pairs.div_ceil(MOST_RESAMPLED), statistic);
+    let compared = hierarchical_paired(&thinned, BLOCK, &Resampling::new(statistic, SEED))?;
+    let v4 = value(pairs.iter().map(|(v4, _)| *v4), statistic)?;
+    let v6 = value(pairs.iter().map(|(_, v6)| *v6), statistic)?;
+    let margin = margin(samples.metric, v4, v6);
     let needed = if compared.rounds < 2 { margin * ONE_ROUND } else { margin };
-    let estimate = compared_interval.estimate;
-    let interval_of_all = if is_one_turn {
-        compared_interval.widened_to(estimate - needed, estimate + needed)
-    } else {
-        compared_interval
-    };
-    let better = better(samples.metric, estimate);
-    let is_shown = interval_of_all.excludes_zero() && estimate.abs() > needed;
-    let is_bound = samples.lower_bounds.iter().any(|version| Preference::from(*version) != better);
+    let shown = compared.interval.excludes_zero() && compared.interval.estimate.abs() > needed;
     Some(MetricComparison {
         metric: samples.metric,
         direction: samples.direction,
-        v4: shown.v4,
-        v6: shown.v6,
-        difference: interval(interval_of_all),
-        pairs: rounds.iter().map(|(v4, v6)| v4.len().min(v6.len()) as u64).sum(),
+        v4,
+        v6,
+        difference: interval(compared.interval),
+        pairs: all_pairs as u64,
         rounds: compared.rounds as u64,
         margin,
-        favours: if is_shown && !is_bound { better } else { Preference::NoDifferenceShown },
+        favours: if shown {
+            better(samples.metric, compared.interval.estimate)
+        } else {
+            Preference::NoDifferenceShown
+        },
         host_limited: samples.host_limited,
-        lower_bounds: samples.lower_bounds.clone(),
     })
 }
 
-/// What a reader sees of both versions.
-#[derive(Clone, Copy)]
-struct Shown {
-    v4: f64,
-    v6: f64,
-}
-
-/// The interval around the difference of what is shown, where thinning or counts moved that.
-fn moved(interval: Interval, shown: Shown) -> Interval {
-    let by = shown.v6 - shown.v4 - interval.estimate;
-    Interval { estimate: interval.estimate + by, lo: interval.lo + by, hi: interval.hi + by, ..interval }
-}
-
-/// Shares of lost datagrams, and Newcombe's bounds of their difference (1998, method 10).
-fn counted(counts: Counts) -> Option<(Shown, (f64, f64))> {
-    let of = |(lost, sent): (u64, u64)| wilson(lost.min(sent), sent);
-    let (v4, v6) = (of(counts.v4)?, of(counts.v6)?);
-    let difference = v6.estimate - v4.estimate;
-    let below = (v6.estimate - v6.lo).hypot(v4.hi - v4.estimate);
-    let above = (v6.hi - v6.estimate).hypot(v4.estimate - v4.lo);
-    Some((Shown { v4: v4.estimate, v6: v6.estimate }, (difference - below, difference + above)))
-}
-
-/// What counts say by themselves, of one round.
-fn by_counts((shown, (lo, hi)): (Shown, (f64, f64))) -> PairedInterval {
-    let interval = Interval { estimate: shown.v6 - shown.v4, lo, hi, confidence: 0.95 };
-    PairedInterval { interval, pairs: 0, rounds: 1 }
-}
-
-/// Whether a version has one turn for it in each round, and the other one after it.
-fn takes_turns(metric: Metric) -> bool {
-    match metric {
-        Metric::TcpSingle | Metric::TcpParallel | Metric::LoadedRtt | Metric::UdpLoss => true,
-        Metric::IdleRtt | Metric::DelayVariation | Metric::Connect => false,
-    }
+fn cut_to_pairs<'a>((v4, v6): (&'a Vec<f64>, &'a Vec<f64>)) -> (&'a [f64], &'a [f64]) {
+    let pairs = v4.len().min(v6.len());
+    (&v4[..pairs], &v6[..pairs])
 }
 
 /// Each run of `run` neighbours becomes one value, so that an hour of samples costs no more to
 /// resample than a minute.
-fn thinned(round: &[f64], run: usize, statistic: Statistic) -> Vec<f64> {
+fn thinned(rounds: Vec<Vec<f64>>, run: usize, statistic: Statistic) -> Vec<Vec<f64>> {
     if run < 2 {
-        return round.to_vec();
+        return rounds;
     }
-    round.chunks(run).filter_map(|run| value([run].into_iter(), statistic)).collect()
+    let of_round =
+        |round: Vec<f64>| round.chunks(run).filter_map(|run| value([run].into_iter(), statistic)).collect();
+    rounds.into_iter().map(of_round).collect()
 }
 
 /// Rates and losses add up over time, so their mean is what a user gets; of delays the median is
@@ -168,17 +120,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_become_one_value_and_what_is_left_at_the_end_another() {
-        let round = [1.0, 3.0, 5.0, 7.0, 9.0];
+    fn neighbours_of_a_round_become_one_value_and_what_is_left_at_its_end_another() {
+        let rounds = || vec![vec![1.0, 3.0, 5.0, 7.0, 9.0], vec![], vec![4.0]];
         let rows = [
-            (1, Statistic::Mean, vec![1.0, 3.0, 5.0, 7.0, 9.0]),
-            (2, Statistic::Mean, vec![2.0, 6.0, 9.0]),
-            (3, Statistic::Median, vec![3.0, 8.0]),
-            (4, Statistic::Mean, vec![4.0, 9.0]),
+            (1, Statistic::Mean, rounds()),
+            (2, Statistic::Mean, vec![vec![2.0, 6.0, 9.0], vec![], vec![4.0]]),
+            (3, Statistic::Median, vec![vec![3.0, 8.0], vec![], vec![4.0]]),
+            (4, Statistic::Mean, vec![vec![4.0, 9.0], vec![], vec![4.0]]),
         ];
         for (run, statistic, want) in rows {
-            assert_eq!(thinned(&round, run, statistic), want, "{run}");
+            assert_eq!(thinned(rounds(), run, statistic), want, "{run}");
         }
-        assert!(thinned(&[], 3, Statistic::Mean).is_empty());
     }
 }

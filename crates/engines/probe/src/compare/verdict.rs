@@ -1,6 +1,6 @@
 //! From metrics to advice, one line for each use.
 
-use netaware_record::{Direction, IpVersion, Metric, MetricComparison, Preference, Use, Verdict};
+use netaware_record::{Direction, Metric, MetricComparison, Preference, Use, Verdict};
 use netaware_units::{BitRate, Span};
 
 use super::Unreached;
@@ -11,31 +11,12 @@ pub(super) fn all(metrics: &[MetricComparison], unreached: Unreached<'_>) -> Vec
 
 fn verdict(purpose: Use, metrics: &[MetricComparison], unreached: Unreached<'_>) -> Verdict {
     let (prefer, because) = match (unreached.v4, unreached.v6) {
-        (Some(v4), Some(v6)) => {
-            (Preference::NotCompared, format!("neither was measured to its end: IPv4 {v4}; IPv6 {v6}"))
-        }
+        (Some(v4), Some(v6)) => (Preference::NotCompared, format!("neither answered: IPv4 {v4}; IPv6 {v6}")),
         (Some(why), None) => (Preference::V6, format!("IPv4 could not be measured: {why}")),
         (None, Some(why)) => (Preference::V4, format!("IPv6 could not be measured: {why}")),
-        (None, None) => stalled(purpose, unreached)
-            .or_else(|| Some((Preference::NotCompared, unreached.changed?.to_owned())))
-            .unwrap_or_else(|| weigh(&relevant(purpose, metrics))),
+        (None, None) => weigh(&relevant(purpose, metrics)),
     };
     Verdict { purpose, prefer, because }
-}
-
-/// A version over which TCP carries nothing is of no use for what needs TCP.
-fn stalled(purpose: Use, unreached: Unreached<'_>) -> Option<(Preference, String)> {
-    if purpose == Use::Media {
-        return None;
-    }
-    Some(match (unreached.stalled_v4, unreached.stalled_v6) {
-        (None, None) => return None,
-        (Some(v4), Some(v6)) => {
-            (Preference::NotCompared, format!("TCP carried nothing over either: IPv4 {v4}; IPv6 {v6}"))
-        }
-        (Some(why), None) => (Preference::V6, format!("TCP over IPv4 carried nothing: {why}")),
-        (None, Some(why)) => (Preference::V4, format!("TCP over IPv6 carried nothing: {why}")),
-    })
 }
 
 /// What counts for a use, weightiest first: for bulk what most people do most, download.
@@ -66,32 +47,19 @@ fn weigh(metrics: &[&MetricComparison]) -> (Preference, String) {
         let told: Vec<String> = chosen.iter().take(MOST_TOLD).map(|metric| tell(metric)).collect();
         told.join("; ") + host_note(chosen)
     };
-    let decided = |chosen: &[&MetricComparison]| text(chosen) + round_note(chosen);
     let (v4, v6): (Vec<_>, Vec<_>) =
         (favouring(Preference::V4).collect(), favouring(Preference::V6).collect());
     match (v4.first(), v6.first()) {
         (None, None) if metrics.is_empty() => {
-            (Preference::NotCompared, "not measured over both versions, or not often enough".to_owned())
+            (Preference::NotCompared, "not measured often enough over both versions".to_owned())
         }
         (None, None) => (Preference::NoDifferenceShown, text(metrics)),
-        (Some(_), None) => (Preference::V4, decided(&v4)),
-        (None, Some(_)) => (Preference::V6, decided(&v6)),
+        (Some(_), None) => (Preference::V4, text(&v4)),
+        (None, Some(_)) => (Preference::V6, text(&v6)),
         (Some(for_v4), Some(for_v6)) => {
             let contradiction = format!("contradictory: {}, but {}", tell(for_v4), tell(for_v6));
             (Preference::NoDifferenceShown, contradiction + host_note(&[for_v4, for_v6]))
         }
-    }
-}
-
-/// What a preference that rests on one round cannot know.
-fn round_note(told: &[&MetricComparison]) -> &'static str {
-    let takes_turns = |metric: &&&MetricComparison| {
-        matches!(metric.metric, Metric::TcpSingle | Metric::TcpParallel | Metric::LoadedRtt | Metric::UdpLoss)
-    };
-    if told.iter().take(MOST_TOLD).filter(takes_turns).any(|metric| metric.rounds < 2) {
-        " (measured in one round: what changed between the two turns looks like a difference)"
-    } else {
-        ""
     }
 }
 
@@ -115,20 +83,13 @@ fn tell(metric: &MetricComparison) -> String {
     let (difference, (low, high)) = (metric.difference, bounds(metric));
     let name = metric.metric.name();
     format!(
-        "{name}{way}: IPv4 {}{}, IPv6 {}{}, difference {} ({} to {})",
-        at_least(metric, IpVersion::V4),
+        "{name}{way}: IPv4 {}, IPv6 {}, difference {} ({} to {})",
         show(metric.v4),
-        at_least(metric, IpVersion::V6),
         show(metric.v6),
         show(difference.estimate),
         show(low),
         show(high)
     )
-}
-
-/// TCP was still speeding up.
-fn at_least(metric: &MetricComparison, version: IpVersion) -> &'static str {
-    if metric.lower_bounds.contains(&version) { "at least " } else { "" }
 }
 
 fn bounds(metric: &MetricComparison) -> (f64, f64) {

@@ -22,13 +22,6 @@ pub(super) fn write(out: &mut dyn Write, found: &Comparison, paint: Paint) -> io
     if found.metrics.iter().any(|m| m.host_limited) {
         writeln!(out, "{}", paint.faint("    * set by a host, not by the network"))?;
     }
-    if found.metrics.iter().any(|m| !m.lower_bounds.is_empty()) {
-        writeln!(
-            out,
-            "{}",
-            paint.faint("    + still speeding up over one version: its rate is a lower bound")
-        )?;
-    }
     if !found.verdicts.is_empty() {
         writeln!(out, "\n{}", paint.heading("VERDICT"))?;
     }
@@ -55,8 +48,7 @@ fn row(out: &mut dyn Write, m: &MetricComparison, paint: Paint) -> io::Result<()
         way => format!(", {}", way.name()),
     };
     let mark = if m.host_limited { "*" } else { "" };
-    let bound = if m.lower_bounds.is_empty() { "" } else { "+" };
-    let name = format!("  {}{direction}{mark}{bound}", m.metric.name());
+    let name = format!("  {}{direction}{mark}", m.metric.name());
     let (difference, bounds) = difference(m);
     let better = match m.favours {
         Preference::V4 => "IPv4",
