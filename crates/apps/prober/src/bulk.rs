@@ -444,8 +444,25 @@ impl Transfer {
             .map(str::to_owned)
             .or(stopped)
             .or_else(|| self.objection.clone())
+            .or_else(|| self.vain())
             .or(broken)
             .or_else(by_the_other_end)
+    }
+
+    /// A sender that ended as planned drops what nobody acknowledged, and its receiver sees a reset
+    /// that no other party caused.
+    fn vain(&self) -> Option<String> {
+        let remote = |is: fn(&EndReport) -> Option<&TcpEnd>| self.remote.as_ref().and_then(is);
+        let sender = self.ended.tcp_sender.as_ref().or(remote(|end| match end {
+            EndReport::TcpSender(end) => Some(end),
+            _ => None,
+        }))?;
+        let receiver = self.ended.tcp_receiver.as_ref().or(remote(|end| match end {
+            EndReport::TcpReceiver(end) => Some(end),
+            _ => None,
+        }))?;
+        let is_vain = sender.outcome == Outcome::Complete && sender.bytes.0 > 0 && receiver.bytes.0 == 0;
+        is_vain.then(|| format!("nothing of what was sent arrived in {}", sender.elapsed))
     }
 
     /// A receiving responder that died has told its slices up to then; they stand in for its

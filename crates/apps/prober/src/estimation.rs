@@ -15,6 +15,7 @@ use netaware_wire::control::MAX_VOLLEY_PATIENCE;
 use crate::host::{self, During, Known};
 use crate::lane::{self, Lane};
 use crate::lease;
+use crate::path;
 use crate::progress::{Progress, Watch};
 use crate::report::path_rates::{self, Estimated};
 use crate::report::{self, Findings};
@@ -217,6 +218,10 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
             }
             path_rates(std::slice::from_ref(request), &mut lanes, stop, &mut watch);
         }
+    }
+    let is_silent = |lane: &Lane| lane.result.path_rates.iter().any(path_rates::is_silent);
+    for lane in lanes.iter_mut().filter(|lane| is_silent(lane)) {
+        path::explain_silence(lane, &request.target, stop, &mut watch);
     }
     let findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
     let mut record = report::finish(opened, lanes, &findings, stop);

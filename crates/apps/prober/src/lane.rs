@@ -26,6 +26,8 @@ pub(crate) struct Lane {
     pub(crate) local: Option<IpAddr>,
     /// It died after something had been measured.
     broke: bool,
+    /// The path MTU was searched for because nothing came, which is done once.
+    pub(crate) is_silence_explained: bool,
 }
 
 impl Lane {
@@ -45,6 +47,7 @@ impl Lane {
             responder: None,
             local: None,
             broke: false,
+            is_silence_explained: false,
         }
     }
 
@@ -136,6 +139,14 @@ impl Lane {
             return self.fail("end a UDP flow", cause);
         }
         attach_echo(std::slice::from_mut(self), target, rest.max(needed), sizes);
+    }
+
+    /// Ends the lane's echo flow, if it has one.
+    pub(crate) fn detach_echo(&mut self) {
+        let Some((flow, session)) = self.echo.take().zip(self.session.as_mut()) else { return };
+        if let Err(cause) = flow.close(session) {
+            self.fail("end a UDP flow", cause);
+        }
     }
 
     /// Shortens and slows a transfer to what the responder's owner allows, and says so once. An

@@ -9,16 +9,18 @@ use netaware_record::{MtuFinding, PathFacts, Reach};
 use netaware_units::Span;
 use netaware_wire::datagram::MAX_PAYLOAD;
 
-use crate::echo::EchoFlow;
-use crate::lane::Lane;
+use crate::echo::{EchoFlow, EchoSizes};
+use crate::lane::{self, Lane};
+use crate::progress::{Progress, Watch};
+use crate::request::Target;
 
 /// The longest datagram that the search may send.
 pub(crate) const LARGEST_PROBE: u32 = MAX_PAYLOAD as u32;
 
-/// What the search may take; it takes two round trips on a healthy path.
-const BUDGET: Span = Span::from_secs(3);
-/// Each try is awaited so long, or three times what connecting took.
-const SHORTEST_TRY: Span = Span::from_millis(100);
+/// Of opening and ending a flow for a search.
+const OPENING_ROUND_TRIPS: i64 = 6;
+/// A flow that is opened for a search alone lasts so long at most.
+const EXPLAINING: Span = Span::from_secs(30);
 /// UDP over IPv4 and IPv6 alike (RFC 768).
 const UDP_HEADER: u32 = 8;
 /// Without a finding the path is taken for what IPv6 demands of every link (RFC 8200 §5).
@@ -26,8 +28,45 @@ const SAFE_MTU: u32 = 1280;
 /// Larger datagrams than Ethernet carries say nothing about a path that people use.
 const ETHERNET_MTU: u32 = 1500;
 
-/// Searches for the path MTU over the lane's echo flow.
-pub(crate) fn explore(lane: &mut Lane) {
+/// Searches for the path MTU over the echo flows of all lanes at once: a packet each is no load.
+pub(crate) fn explore_all(lanes: &mut [Lane]) {
+    std::thread::scope(|scope| {
+        for lane in lanes.iter_mut().filter(|lane| lane.is_alive()) {
+            scope.spawn(|| explore(lane));
+        }
+    });
+}
+
+/// Searches, or searches again, where nothing came of what was sent: a black hole for large packets
+/// is the usual cause of that, and only a search can name it. A flow for the search is opened if
+/// the lane has none.
+pub(crate) fn explain_silence(lane: &mut Lane, target: &Target, stop: &StopFlag, watch: &mut Watch<'_>) {
+    let is_known = lane.result.path.as_ref().is_some_and(|path| path.black_hole().is_some());
+    if is_known || lane.is_silence_explained || stop.is_raised() || !lane.is_alive() {
+        return;
+    }
+    lane.is_silence_explained = true;
+    let connect = lane.result.reach.as_ref().and_then(Reach::longest_round_trip).unwrap_or_default();
+    let at_most = PathMtuPlan::following(0, lane.version, ETHERNET_MTU, connect, clock::now()).budget
+        + connect * OPENING_ROUND_TRIPS;
+    let name = lane.version.name();
+    let note = "nothing came; whether large packets vanish is looked into, which takes up to";
+    watch.tell(Progress::Note(format!("{name}: {note} {at_most} longer")));
+    let had_flow = lane.echo.is_some();
+    if !had_flow {
+        let warnings = lane.warnings.len();
+        let sizes = EchoSizes::equal(LARGEST_PROBE);
+        lane::attach_echo(std::slice::from_mut(lane), target, EXPLAINING, sizes);
+        // A search that cannot be made explains nothing, and its failure neither.
+        lane.warnings.truncate(warnings);
+    }
+    explore(lane);
+    if !had_flow {
+        lane.detach_echo();
+    }
+}
+
+fn explore(lane: &mut Lane) {
     let connect = lane.result.reach.as_ref().and_then(Reach::longest_round_trip);
     let Some(over) = lane.session().map(|session| session.over.clone()) else { return };
     let Some(flow) = lane.echo.as_ref() else { return };
@@ -38,14 +77,8 @@ pub(crate) fn explore(lane: &mut Lane) {
 }
 
 fn search(lane: &Lane, flow: &EchoFlow, believed: u32, connect: Span, stop: &StopFlag) -> Option<PathFacts> {
-    let mut search = PathMtuSearch::new(PathMtuPlan {
-        flow: flow.number,
-        version: lane.version,
-        believed,
-        timeout: SHORTEST_TRY.max(connect * 3),
-        budget: BUDGET,
-        start: clock::now(),
-    });
+    let plan = PathMtuPlan::following(flow.number, lane.version, believed, connect, clock::now());
+    let mut search = PathMtuSearch::new(plan);
     flow.socket.set_dont_fragment(DontFragment::Kernel).ok()?;
     let mut found = None;
     let driven =
@@ -54,7 +87,12 @@ fn search(lane: &Lane, flow: &EchoFlow, believed: u32, connect: Span, stop: &Sto
     flow.socket.set_dont_fragment(DontFragment::Never).ok()?;
     driven.ok()?;
     let found = found?;
-    Some(PathFacts { mtu: found.mtu, mtu_finding: found.finding, ..PathFacts::default() })
+    Some(PathFacts {
+        mtu: found.mtu,
+        mtu_finding: found.finding,
+        mtu_vanishes: found.vanishes,
+        ..PathFacts::default()
+    })
 }
 
 /// The largest payload that fits the lane's path, and Ethernet.

@@ -19,8 +19,8 @@ use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
 use netaware_probe::limit::Across;
 use netaware_record::{
-    CpuUse, HistogramShape, HostInfo, IpVersion, Limit, LimitedBy, Outcome, Record, Request, SCHEMA_VERSION,
-    VersionResult,
+    CpuUse, HistogramShape, HostInfo, IpVersion, Limit, LimitedBy, Outcome, PathFacts, Record, Request,
+    SCHEMA_VERSION, TcpResult, VersionResult,
 };
 use netaware_stats::patience::Waiting;
 use netaware_units::{BitRate, Mono, Span, Wall};
@@ -157,11 +157,11 @@ pub(crate) fn finish(
         path_rates::mark_peaks(&mut result);
         versions.push(result);
     }
-    warnings.extend(warnings_of(&versions, told));
     for (result, found) in versions.iter().zip(findings) {
         let name = result.version.name();
         warnings.extend(udp::warnings(&found.udp).into_iter().map(|warning| format!("{name}: {warning}")));
     }
+    warnings.extend(warnings_of(&versions, told));
     if cut.contains(&Cut::Unexplained) {
         let what = "the responder ended a transfer early; the figures stand for the time that was measured";
         warnings.push(what.to_owned());
@@ -263,6 +263,11 @@ fn version_result(lane: Lane, found: &Findings, ttl: Ttl) -> VersionResult {
     let connects = result.reach.as_ref().map(|reach| reach.connects.clone()).unwrap_or_default();
     result.tcp = tcp::results(path, &found.tcp, result.latency.as_ref(), &connects);
     result.udp = udp::results(path, &found.udp);
+    if let Some(hole) = result.path.as_ref().and_then(PathFacts::black_hole) {
+        for tcp in result.tcp.iter_mut().filter(|tcp| tcp.carried_nothing()) {
+            tcp.limit = Limit::new(LimitedBy::Network, format!("{hole}: TCP stalls on it"));
+        }
+    }
     result
 }
 
@@ -270,20 +275,37 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
     let mut warnings = Vec::new();
     for result in versions {
         let name = result.version.name();
-        if result.path.as_ref().is_some_and(|path| path.mtu_finding == netaware_record::MtuFinding::BlackHole)
-        {
-            warnings
-                .push(format!("{name}: packets over the path MTU vanish without an answer; TCP may stall"));
+        if let Some(hole) = result.path.as_ref().and_then(PathFacts::black_hole) {
+            let did = if result.tcp.iter().any(TcpResult::carried_nothing) {
+                "TCP stalled on it"
+            } else {
+                "TCP may stall on it"
+            };
+            warnings.push(format!("{name}: {hole}; {did}"));
         }
-        let mut phases =
-            result.tcp.iter().map(|tcp| tcp.outcome).chain(result.udp.iter().map(|udp| udp.outcome));
+        let with_figures = result.tcp.iter().filter(|tcp| !tcp.carried_nothing());
+        let mut phases = with_figures.map(|tcp| tcp.outcome).chain(result.udp.iter().map(|udp| udp.outcome));
         if result.unreachable.is_none() && phases.any(|outcome| outcome == Outcome::Failed) {
             warnings.push(format!(
                 "{name}: a transfer failed before its end; its figures stand for the time that was measured"
             ));
         }
         for tcp in &result.tcp {
-            if tcp.ended_early.is_some() {
+            if tcp.carried_nothing() {
+                let planned =
+                    tcp.planned.map_or(String::new(), |planned| format!(" in the {planned} planned"));
+                warnings.push(format!(
+                    "{name}: TCP {} with {} stream(s) carried nothing{planned}: its rate is unknown",
+                    tcp.pedigree.direction.name(),
+                    tcp.streams,
+                ));
+            } else if tcp.ended_early.is_some() && tcp.goodput.is_none() {
+                warnings.push(format!(
+                    "{name}: TCP {} with {} stream(s) ended early, and what came until then is too little to tell a rate",
+                    tcp.pedigree.direction.name(),
+                    tcp.streams,
+                ));
+            } else if tcp.ended_early.is_some() {
                 warnings.push(format!(
                     "{name}: TCP {} with {} stream(s) ended early; its rate is that of the {} in which data came",
                     tcp.pedigree.direction.name(),

@@ -8,9 +8,10 @@ use netaware_units::Span;
 use netaware_wire::control::TcpPlan;
 
 use crate::attach;
+use crate::path;
 use crate::progress::Progress;
 use crate::request::TcpRequest;
-use crate::transfer::{self, TcpOrder};
+use crate::transfer::{self, TcpOrder, TcpRound};
 use crate::turns::{self, Course};
 
 /// Slices are at most this long, so that the slow-start rule sees enough of them.
@@ -29,7 +30,11 @@ pub fn tcp(request: &TcpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
     };
     turns::take(course, stop, progress, &|_, _| {}, &|lane, found, rounds, watch| {
         let orders = orders(request, rounds);
-        found.tcp.extend(transfer::tcp(lane, &request.target, &orders, None, stop, watch));
+        let done = transfer::tcp(lane, &request.target, &orders, None, stop, watch);
+        if done.iter().any(TcpRound::carried_nothing) {
+            path::explain_silence(lane, &request.target, stop, watch);
+        }
+        found.tcp.extend(done);
     })
 }
 

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_record::{Direction, IpVersion, Record};
+use netaware_record::{Direction, IpVersion, Outcome, Record};
 use netaware_units::{BitRate, SendRate, Span};
 use netaware_wire::control::{MIN_DRAIN, TcpPlan};
 
@@ -28,7 +28,7 @@ use crate::path;
 use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings, Seen};
 use crate::request::{Directions, TestRequest};
-use crate::transfer::{self, TcpOrder, UdpOrder, UdpRound};
+use crate::transfer::{self, TcpOrder, TcpRound, UdpOrder, UdpRound};
 use planning::{Ask, Block, Carried, Datagram, Extent, IdleRhythm, PathKnown, Phase, Plan, UdpRate};
 
 /// Payload of a request and of its response.
@@ -68,9 +68,9 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         lane::reserve_all(&mut lanes, lease, stop, &mut watch);
     }
     lane::attach_echo(&mut lanes, &request.target, lease + ECHO_MARGIN, largest_echoes());
-    for lane in lanes.iter_mut().filter(|lane| lane.is_alive() && !stop.is_raised()) {
-        watch.phase("path MTU", Some(lane.version));
-        path::explore(lane);
+    if !stop.is_raised() {
+        watch.phase("path MTU", None);
+        path::explore_all(&mut lanes);
     }
     let mut run = Run { request, stop, lanes, findings, watch };
     let plan = course.settle(&mut run, path_time);
@@ -85,7 +85,15 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     run.watch.phase("done", None);
     let Run { lanes, findings, .. } = run;
     let mut record = report::finish(opened, lanes, &findings, stop);
-    record.warnings.splice(0..0, course.notes);
+    // Data connections that could not be opened leave no result that could tell.
+    let has_no_tcp = record.versions.iter().all(|version| version.tcp.is_empty());
+    if request.tcp && has_no_tcp && record.outcome == Outcome::Complete {
+        record.outcome = Outcome::Failed;
+        let what = "not one transfer over TCP could be made, though connecting worked";
+        record.warnings.insert(0, what.to_owned());
+    }
+    // What failed is said first: a reader takes the first warning for the reason.
+    record.warnings.extend(course.notes);
     record
 }
 
@@ -369,6 +377,9 @@ impl Course {
         let began_at = clock::now();
         let rounds = transfer::tcp(lane, &request.target, &[order], Some(&load), stop, watch);
         let took = clock::now() - began_at;
+        if rounds.iter().any(TcpRound::carried_nothing) {
+            path::explain_silence(lane, &request.target, stop, watch);
+        }
         if let Some(round) = rounds.first() {
             self.learn(leg, report::seen(round, known.round_trip), took - duration);
         }
@@ -417,13 +428,13 @@ impl Course {
     /// an earlier one.
     fn carried(&self, request: &TestRequest, found: &Findings, leg: Leg) -> Carried {
         let round_trip = self.known[leg.lane][0].round_trip;
-        let of_direction = |round: &&transfer::TcpRound| round.order.direction == leg.direction;
+        let of_direction = |round: &&TcpRound| round.order.direction == leg.direction;
         let seen: Vec<Seen> =
             found.tcp.iter().filter(of_direction).map(|round| report::seen(round, round_trip)).collect();
         Carried {
             typed: request.udp_rate,
             had_tcp: request.tcp,
-            tcp: seen.iter().rev().find_map(|seen| seen.rate),
+            tcp: seen.iter().rev().find_map(Seen::lasting),
             tcp_mean: seen.iter().rev().find_map(|seen| seen.mean),
             lossy_udp: found.udp.iter().rev().find_map(|round| received_of_lossy(round, leg.direction)),
             echoes: self.rhythms[leg.lane].carried(IDLE_PAYLOAD),

@@ -161,6 +161,17 @@ impl TcpRound {
         let arrived = held_back::arrivals(&ended.sender_ticks).filter(|_| sender_tells_all(&order, &ended));
         Self { order, ended, arrived, load }
     }
+
+    /// Not one byte of payload is known to have come.
+    pub(crate) fn carried_nothing(&self) -> bool {
+        let told = self.ended.tcp_receiver.as_ref().map_or(0, |end| end.bytes.0);
+        told == 0 && self.ended.receiver_ticks.iter().all(|tick| tick.bytes.0 == 0)
+    }
+
+    /// The echoes beside it: without a load they ran beside nothing.
+    pub(crate) fn under_load(&self) -> Option<&EchoRun> {
+        self.load.as_ref().filter(|_| !self.carried_nothing())
+    }
 }
 
 /// A sender that broke off tells less than the receiver has seen of the planned time. What comes
@@ -175,6 +186,14 @@ fn sender_tells_all(order: &TcpOrder, ended: &Ended) -> bool {
 pub(crate) struct UdpRound {
     pub(crate) order: UdpOrder,
     pub(crate) ended: Ended,
+}
+
+impl UdpRound {
+    /// Datagrams left, and none came.
+    pub(crate) fn carried_nothing(&self) -> bool {
+        let sent = self.ended.udp_sender.as_ref().is_some_and(|end| end.sent > 0);
+        sent && self.ended.udp_receiver.as_ref().is_some_and(|end| end.received == 0)
+    }
 }
 
 /// Runs TCP transfers of one lane at the same time. A failure is written to the lane; what was

@@ -10,6 +10,7 @@ use netaware_wire::control::{MAX_UDP_DRAIN, UdpPlan, UdpSend};
 
 use crate::careful;
 use crate::lane::Lane;
+use crate::path;
 use crate::progress::{Progress, Watch};
 use crate::request::{Pace, UdpRequest};
 use crate::transfer::{self, UdpOrder, UdpRound};
@@ -48,6 +49,9 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                 "launch times have no effect here: the sender's interface has no fq queueing discipline \
                  (tc qdisc replace dev NAME root fq); the program spaced the datagrams instead",
             );
+        }
+        if done.iter().any(UdpRound::carried_nothing) {
+            path::explain_silence(lane, &request.target, stop, watch);
         }
         found.udp.extend(done);
     })

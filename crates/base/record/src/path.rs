@@ -65,6 +65,10 @@ pub struct PathFacts {
     pub mtu: Option<u32>,
     /// How that compares with what the system believes.
     pub mtu_finding: MtuFinding,
+    /// Smallest packet that was tried and vanished without an answer; absent where none did. It is
+    /// one byte more than `mtu` unless the search was cut short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu_vanishes: Option<u32>,
     /// MTU the kernel assumed for the path before any probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_believed: Option<u32>,
@@ -75,6 +79,19 @@ pub struct PathFacts {
     /// The same on the way back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hops_reverse: Option<u8>,
+}
+
+impl PathFacts {
+    /// In a sentence without an end, which sizes vanish; `None` unless a black hole was found.
+    pub fn black_hole(&self) -> Option<String> {
+        let passes = self.mtu.filter(|_| self.mtu_finding == MtuFinding::BlackHole)?;
+        Some(match self.mtu_vanishes.filter(|vanishes| *vanishes > passes + 1) {
+            None => format!("packets above {passes} bytes vanish and no router says so"),
+            Some(vanishes) => format!(
+                "packets of {vanishes} bytes and more vanish and no router says so, those of {passes} bytes pass"
+            ),
+        })
+    }
 }
 
 /// What the search for the path MTU found.
@@ -96,6 +113,24 @@ pub enum MtuFinding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_black_hole_whose_edge_was_not_found_is_not_said_to_be_exact() {
+        let facts = |mtu, mtu_vanishes| PathFacts {
+            mtu: Some(mtu),
+            mtu_finding: MtuFinding::BlackHole,
+            mtu_vanishes,
+            ..PathFacts::default()
+        };
+        let exact = "packets above 1300 bytes vanish and no router says so";
+        assert_eq!(facts(1300, Some(1301)).black_hole().unwrap(), exact);
+        assert_eq!(
+            facts(1280, Some(1350)).black_hole().unwrap(),
+            "packets of 1350 bytes and more vanish and no router says so, those of 1280 bytes pass"
+        );
+        let learnt = PathFacts { mtu_finding: MtuFinding::Learnt, ..facts(1300, None) };
+        assert_eq!((learnt.black_hole(), PathFacts::default().black_hole()), (None, None));
+    }
 
     type Row = (&'static [i64], Option<i64>, Option<(i64, i64)>);
 

@@ -103,6 +103,13 @@ pub struct TcpResult {
     pub health: Health,
 }
 
+impl TcpResult {
+    /// It is known that not one byte of payload arrived.
+    pub fn carried_nothing(&self) -> bool {
+        self.bytes == Some(ByteCount(0))
+    }
+}
+
 /// Three times of the same data, warm-up included, sums over the rounds, each with the mean rate
 /// that it means. Absent is what an end did not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -41,6 +41,15 @@ pub struct PathMtuPlan {
 }
 
 impl PathMtuPlan {
+    /// A search over a path that took `connect` to answer a small packet. Its patience and its time
+    /// follow the path: two sizes of sweeps are always awaited to their end, so a black hole is
+    /// found on every path, if not its exact edge.
+    pub fn following(flow: u32, version: IpVersion, believed: u32, connect: Span, start: Mono) -> Self {
+        let timeout = SHORTEST_TRY.max((connect * 3).min(connect + LONGEST_BEYOND));
+        let budget = SHORTEST_BUDGET.max(timeout * i64::from(TRIES * 2 + 1));
+        Self { flow, version, believed, timeout, budget, start }
+    }
+
     /// Bytes that the buffer given to `poll` must hold.
     pub fn longest_datagram(&self) -> usize {
         self.payload_of(self.top())
@@ -75,6 +84,8 @@ pub struct PathMtu {
     pub mtu: Option<u32>,
     /// How that compares with what the system believed.
     pub finding: MtuFinding,
+    /// Smallest IP packet that was tried and not answered, where that is the bound.
+    pub vanishes: Option<u32>,
     /// Datagrams sent.
     pub sent: u32,
 }
@@ -116,7 +127,12 @@ impl PathMtuSearch {
     }
 
     fn result(&self) -> PathMtu {
-        PathMtu { mtu: self.bounds.passed(), finding: self.bounds.finding(), sent: self.sent.len() as u32 }
+        PathMtu {
+            mtu: self.bounds.passed(),
+            finding: self.bounds.finding(),
+            vanishes: self.bounds.vanishes(),
+            sent: self.sent.len() as u32,
+        }
     }
 
     fn is_over(&self, now: Mono) -> bool {
@@ -158,7 +174,7 @@ impl PathMtuSearch {
         self.sent.get(usize::try_from(seq).ok()?).copied()
     }
 
-    fn take_datagram(&mut self, bytes: &[u8]) {
+    fn take_datagram(&mut self, now: Mono, bytes: &[u8]) {
         let Ok(header) = Header::parse(bytes) else { return };
         let Some((size, sent_at)) = self.size_of(header.seq) else { return };
         let ours =
@@ -169,8 +185,16 @@ impl PathMtuSearch {
         if self.bounds.pass(size) {
             self.timeout = self.timeout * 2;
             self.abandon_sweep();
+        } else {
+            self.follow(now - Mono(sent_at));
         }
         self.settle(|open| open <= size);
+    }
+
+    /// What an answer took bounds how long the next ones are awaited.
+    fn follow(&mut self, took: Span) {
+        let wait = took + (took / 4).max(SHORTEST_TRY);
+        self.timeout = if took > self.timeout { wait } else { self.timeout.min(wait) };
     }
 
     fn take_refusal(&mut self, tag: u64, why: NotSent) {
@@ -205,10 +229,10 @@ impl PathMtuSearch {
 impl Engine for PathMtuSearch {
     type Event = PathMtu;
 
-    fn handle(&mut self, _now: Mono, input: Input<'_>) {
+    fn handle(&mut self, now: Mono, input: Input<'_>) {
         match input {
             Input::Stop => self.stopped = true,
-            Input::Datagram { bytes, .. } => self.take_datagram(bytes),
+            Input::Datagram { bytes, .. } => self.take_datagram(now, bytes),
             Input::NotSent { tag, why } => self.take_refusal(tag, why),
             Input::Wake | Input::Handed { .. } | Input::Sent { .. } => {}
         }
@@ -239,6 +263,12 @@ const UDP_HEADER: u32 = 8;
 /// A size fails after this many tries without an answer: at 5 % random loss each way one of a
 /// thousand fails wrongly.
 const TRIES: u32 = 3;
+/// A try is awaited three round trips, at least this long; on a long path a round trip and as much
+/// as a slow link may need for a large packet there and back.
+const SHORTEST_TRY: Span = Span::from_millis(100);
+const LONGEST_BEYOND: Span = Span::from_millis(500);
+/// A search on a short path takes this long at most.
+const SHORTEST_BUDGET: Span = Span::from_secs(3);
 /// No search needs a tenth of it; bounds what forged answers could make us send.
 const MOST_DATAGRAMS: usize = 1000;
 

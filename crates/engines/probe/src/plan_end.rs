@@ -11,9 +11,12 @@
 use netaware_record::{QueueLeft, ReceiverTick};
 use netaware_units::{ByteCount, Span};
 
-/// The slices up to the planned end. A slice counts where most of it lies.
+/// The slices up to the planned end. A slice counts where most of it lies. A path so slow that its
+/// first slice lasts longer than the plan has that slice: what came in it is the only rate there is.
 pub fn within_plan(ticks: &[ReceiverTick], planned: Span) -> &[ReceiverTick] {
-    &ticks[..first_after(ticks, planned)]
+    let fit = first_after(ticks, planned);
+    let first_alone = usize::from(ticks.first().is_some_and(|tick| tick.bytes > ByteCount(0)));
+    &ticks[..fit.max(first_alone)]
 }
 
 /// The slices of a transfer that broke off, up to where it fell silent.
@@ -72,6 +75,22 @@ mod tests {
         assert_eq!(goodput.rate.0, 80_000_000);
         assert!(goodput.measured > Span::from_secs(2) && goodput.measured <= Span::from_secs(3));
         assert_eq!(silence(&cut), Span::from_secs(4));
+    }
+
+    #[test]
+    fn a_transfer_that_is_shorter_than_a_slice_of_a_slow_path_has_a_rate() {
+        let tick = |end: i64, length: i64, bytes| ReceiverTick {
+            end: Span::from_millis(end),
+            length: Span::from_millis(length),
+            bytes: ByteCount(bytes),
+            ..ReceiverTick::default()
+        };
+        let ticks = [tick(1258, 1258, 2896), tick(2205, 947, 4344), tick(2235, 30, 0)];
+        let counting = within_plan(&ticks, Span::from_millis(500));
+        let end = warm_up::slow_start(counting, Span::from_millis(560));
+        let goodput = goodput(&[MeasuredRound { ticks: counting, warm_up: end }]).unwrap();
+        assert_eq!((goodput.rate.0, end), (18_416, WarmUpEnd::NeverEnded));
+        assert!(within_plan(&[tick(1258, 1258, 0)], Span::from_millis(500)).is_empty());
     }
 
     #[test]

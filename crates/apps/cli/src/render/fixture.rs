@@ -306,6 +306,7 @@ fn reached(version: IpVersion) -> VersionResult {
         path: Some(PathFacts {
             mtu: Some(if version == IpVersion::V4 { 1500 } else { 1480 }),
             mtu_finding: if version == IpVersion::V4 { MtuFinding::Confirmed } else { MtuFinding::Learnt },
+            mtu_vanishes: None,
             mtu_believed: Some(1500),
             hops_forward: Some(1),
             hops_reverse: Some(1),

@@ -230,7 +230,7 @@ fn rates(found: &Findings, direction: Direction, wanted: impl Fn(u16) -> bool, i
 fn loaded(found: &Findings, direction: Direction) -> Rounds {
     let most = found.tcp.iter().map(|round| round.order.streams).max();
     let of_kind = |round: &&TcpRound| round.order.direction == direction && Some(round.order.streams) == most;
-    found.tcp.iter().filter(of_kind).filter_map(|round| Some(round.load.as_ref()?.round.rtts_ns())).collect()
+    found.tcp.iter().filter(of_kind).filter_map(|round| Some(round.under_load()?.round.rtts_ns())).collect()
 }
 
 fn losses(found: &Findings, direction: Direction) -> Rounds {

@@ -81,7 +81,7 @@ pub(crate) fn result(
         bytes,
         took: done.took,
         load: BitRate::mean(bytes, done.took),
-        flags: words(answer).into_iter().chain(is_silent.then(|| "silent".to_owned())).collect(),
+        flags: words(answer).into_iter().chain(is_silent.then(|| SILENT.to_owned())).collect(),
         remarks: flags
             .iter()
             .map(sentence)
@@ -144,6 +144,13 @@ fn held_down(figure: f64, ticks: &[ReceiverTick]) -> Option<(f64, f64)> {
         is_held.then_some((first, later))
     })
 }
+/// Whether packets that were sent for it stopped to come, or never came.
+pub(crate) fn is_silent(rate: &PathRate) -> bool {
+    rate.flags.iter().any(|flag| flag == SILENT)
+}
+
+/// The word of records for that.
+const SILENT: &str = "silent";
 
 fn mode(of: &netaware_path::RateMode) -> RateMode {
     RateMode {

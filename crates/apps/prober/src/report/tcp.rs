@@ -6,8 +6,8 @@ use netaware_probe::limit::{self, Across, TcpEvidence};
 use netaware_probe::tcp_times::{self, BlocksAsked};
 use netaware_probe::{plan_end, rfc6349, warm_up};
 use netaware_record::{
-    Direction, Health, Interval, IpVersion, LatencyResult, Layer, Limit, LoadedLatency, Outcome, Pedigree,
-    QueueLeft, ReceiverTick, SenderTick, TcpCount, TcpEnd, TcpResult,
+    Direction, Health, Interval, IpVersion, LatencyResult, Layer, Limit, LimitedBy, LoadedLatency, Outcome,
+    Pedigree, QueueLeft, ReceiverTick, SenderTick, TcpCount, TcpEnd, TcpResult,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, SendRate, Span};
 
@@ -21,16 +21,40 @@ pub(crate) struct Seen {
     pub(crate) rate: Option<SendRate>,
     /// What it got per second of all the time that was planned, warm-up and silence included.
     pub(crate) mean: Option<SendRate>,
+    /// What the receiver got per second in the last third of what counts.
+    pub(crate) lately: Option<SendRate>,
     /// It was still speeding up when it ended.
     pub(crate) is_lower_bound: bool,
 }
+
+impl Seen {
+    /// What a stream that does not listen to losses may go by: the rate, unless it had fallen by the
+    /// end. A token bucket lets more pass at first than it does for good.
+    pub(crate) fn lasting(&self) -> Option<SendRate> {
+        let rate = self.rate?;
+        let lately = self.lately.unwrap_or(rate);
+        let has_fallen = lately.bit_rate().0 < rate.bit_rate().percent(HAS_FALLEN).0;
+        Some(if has_fallen { lately } else { rate })
+    }
+}
+
+/// Rates of a transfer vary by less than this share, per cent.
+const HAS_FALLEN: u64 = 70;
 
 /// What one transfer showed of a path with this round trip.
 pub(crate) fn seen(round: &TcpRound, round_trip: Span) -> Seen {
     let measured = measured(round, Some(round_trip));
     let bytes: ByteCount = measured.ticks.iter().map(|tick| tick.bytes).sum();
     let time: Span = measured.ticks.iter().map(|tick| tick.length.or_zero()).sum();
+    let counted = measured.counted();
+    let last = &counted[counted.len() - counted.len() / 3..];
+    let rate_of = |ticks: &[ReceiverTick]| {
+        let bytes: ByteCount = ticks.iter().map(|tick| tick.bytes).sum();
+        let time: Span = ticks.iter().map(|tick| tick.length.or_zero()).sum();
+        (time > Span::ZERO).then(|| SendRate::at_least(BitRate::mean(bytes, time).0))
+    };
     Seen {
+        lately: rate_of(last).filter(|_| last.len() > 1),
         rate: goodput(&[measured]).and_then(|goodput| SendRate::new(goodput.rate)),
         mean: SendRate::new(BitRate::mean(bytes, time.max(round.order.duration))),
         is_lower_bound: measured.warm_up == warm_up::WarmUpEnd::NeverEnded,
@@ -144,7 +168,7 @@ fn result(
     let senders: Vec<&TcpEnd> = rounds.iter().filter_map(|round| round.ended.tcp_sender.as_ref()).collect();
     let receivers: Vec<&TcpEnd> =
         rounds.iter().filter_map(|round| round.ended.tcp_receiver.as_ref()).collect();
-    let load = latency::loaded(path.version, &rounds.iter().filter_map(|round| round.load.as_ref()), idle);
+    let load = latency::loaded(path.version, &rounds.iter().filter_map(|round| round.under_load()), idle);
     let sender_ticks: Vec<SenderTick> = rounds.iter().flat_map(|r| r.ended.sender_ticks.clone()).collect();
     let receiver = receivers.last().map(|end| (*end).clone());
     let sender = senders.last().map(|end| (*end).clone());
@@ -189,7 +213,8 @@ fn result(
         times: tcp_times::times(&senders, &receivers),
         blocks: tcp_times::blocks(blocks_asked(order), &senders),
         window_asked: order.window.map(|window| ByteCount(window.into())),
-        rfc6349,
+        // What TCP sends again and again into a path that carries none of it is no transfer.
+        rfc6349: rfc6349.filter(|_| rounds.iter().any(|round| !round.carried_nothing())),
         fairness: receiver.as_ref().and_then(|end| {
             fairness::jain(&end.streams.iter().map(|stream| stream.bytes).collect::<Vec<_>>())
         }),
@@ -224,7 +249,7 @@ fn edges(rounds: &[&TcpRound], senders: &[&TcpEnd], measured: Span) -> f64 {
 /// What the echoes beside took of the path in this direction, bit/s of IP packets, as if TCP had
 /// gone without: by so much the path may carry more than was counted.
 fn echo_rate(version: IpVersion, rounds: &[&TcpRound]) -> f64 {
-    let spacings = rounds.iter().filter_map(|round| round.load.as_ref()).map(|run| {
+    let spacings = rounds.iter().filter_map(|round| round.under_load()).map(|run| {
         let bits = (run.order.length + 8 + version.header_len()) * 8;
         f64::from(bits) / run.order.shown_spacing().secs_f64().max(1e-6)
     });
@@ -277,7 +302,21 @@ fn judge(
             }))
         })
         .collect();
-    most_frequent(&verdicts)
+    if verdicts.is_empty() { undecided(rounds) } else { most_frequent(&verdicts) }
+}
+
+/// Why no round has a verdict.
+fn undecided(rounds: &[&TcpRound]) -> Limit {
+    let has_reports =
+        |round: &&TcpRound| round.ended.tcp_sender.is_some() && round.ended.tcp_receiver.is_some();
+    let why = if !rounds.iter().any(has_reports) {
+        "the transfer ended before both ends had reported"
+    } else if rounds.iter().all(|round| round.carried_nothing()) {
+        "nothing of what was sent arrived"
+    } else {
+        "too little arrived to tell a rate"
+    };
+    Limit::new(LimitedBy::Unknown, why)
 }
 
 fn health(direction: Direction, senders: &[&TcpEnd], receivers: &[&TcpEnd]) -> Health {
@@ -338,5 +377,32 @@ mod tests {
         for idle in [None, Some(Span::ZERO), Some(rtt)] {
             assert_eq!(measured(&round, idle).warm_up, WarmUpEnd::NeverEnded, "{idle:?}");
         }
+    }
+
+    #[test]
+    fn udp_goes_by_what_a_token_bucket_lets_pass_for_good_and_not_by_its_credit() {
+        // A policer of 15 Mbit/s with 6 MB of credit on a link of 90 Mbit/s.
+        let mbit = [16, 24, 50, 75, 88, 86, 82, 84, 74, 102, 86, 86, 85, 27, 3, 3, 4, 14, 10];
+        let seen_of = |mbit: &[u64]| {
+            let tick = |(n, mbit): (i64, &u64)| ReceiverTick {
+                end: Span::from_millis(50) * (n + 1),
+                length: Span::from_millis(50),
+                bytes: ByteCount(mbit * 6250),
+                streams: 4,
+                ..ReceiverTick::default()
+            };
+            let order = TcpOrder {
+                duration: Span::from_millis(50) * mbit.len() as i64,
+                streams: 4,
+                ..TcpOrder::new(Direction::Forward, Span::from_millis(50))
+            };
+            let ended = Ended { receiver_ticks: (0..).zip(mbit).map(tick).collect(), ..Ended::default() };
+            seen(&TcpRound { order, ended, arrived: None, load: None }, Span::from_millis(40))
+        };
+        let fallen = seen_of(&mbit);
+        assert!(fallen.rate.unwrap().bit_rate().0 > 40_000_000, "{fallen:?}");
+        assert!(fallen.lasting().unwrap().bit_rate().0 < 15_000_000, "{fallen:?}");
+        let steady = seen_of(&[20, 40, 80, 88, 86, 84, 87, 60, 88, 86, 85, 88]);
+        assert_eq!(steady.lasting(), steady.rate);
     }
 }

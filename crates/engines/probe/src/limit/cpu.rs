@@ -57,6 +57,11 @@ impl CpuLoad {
                 && reaches(self.demand, OURS_DEMAND))
     }
 
+    /// Whether some core ran all the time, for whomever.
+    pub(super) fn has_full_core(&self) -> bool {
+        self.busiest_core.is_some_and(|core| core >= FULL_CORE)
+    }
+
     /// For choosing between two that are saturated.
     pub(super) fn pressure(&self) -> f64 {
         self.demand.unwrap_or(0.0)
@@ -84,6 +89,8 @@ const OURS_CORE: f64 = 0.5;
 /// Interrupts are counted for the whole host. Where the busiest data thread wanted less than this,
 /// they were others'.
 const OURS_DEMAND: f64 = 0.1;
+/// A program that has to wait for such a core is late.
+const FULL_CORE: f64 = 0.95;
 const WORTH_TELLING: f64 = 0.05;
 
 #[cfg(test)]

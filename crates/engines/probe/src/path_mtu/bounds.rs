@@ -50,6 +50,11 @@ impl Bounds {
         self.failed
     }
 
+    /// The smallest size of which nothing came back, if that is what bounds the search.
+    pub(super) fn vanishes(&self) -> Option<u32> {
+        (self.why == Failure::Silent && self.passed.is_some()).then_some(self.failed)
+    }
+
     /// A size was answered. True when that contradicts an earlier failure, which is then taken
     /// back.
     pub(super) fn pass(&mut self, size: u32) -> bool {

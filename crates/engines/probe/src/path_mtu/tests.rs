@@ -78,6 +78,20 @@ fn the_budget_ends_the_search_with_a_lower_bound() {
 }
 
 #[test]
+fn a_black_hole_on_a_long_path_is_found_and_not_left_unknown() {
+    for (rtt, mtu) in [(600, 1300), (600, 1420), (1200, 1300), (1500, 1492), (300, 1437)] {
+        let path =
+            VirtualPath { bottleneck: Bottleneck::Silent(mtu), ..VirtualPath::symmetric(MS * (rtt / 2)) };
+        let plan = PathMtuPlan::following(3, IpVersion::V4, 1500, MS * rtt, Mono(1_000));
+        let (at, found) = search(&path, plan);
+        assert_eq!(found.finding, MtuFinding::BlackHole, "{rtt} ms: {found:?}");
+        let (passes, vanishes) = (found.mtu.unwrap(), found.vanishes.unwrap());
+        assert!(passes <= mtu && mtu < vanishes && vanishes - passes <= 70, "{rtt} ms: {found:?}");
+        assert!(at.since(Mono(1_000)) <= MS * (3000.max(rtt * 7 + 3500)), "{rtt} ms: {at:?}");
+    }
+}
+
+#[test]
 fn too_short_a_timeout_is_mended_by_the_late_answer() {
     let hasty = PathMtuPlan { timeout: MS * 3, ..plan(IpVersion::V4, 1500) };
     let (_, found) = search(&path(Bottleneck::None), hasty);

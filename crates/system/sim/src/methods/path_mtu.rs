@@ -3,7 +3,6 @@
 use netaware_netmodel::{Scenario, Side};
 use netaware_probe::{PathMtuPlan, PathMtuSearch};
 use netaware_record::{IpVersion, PathFacts, VersionResult};
-use netaware_units::Span;
 
 use super::{Figure, Found, Unit, WaySummary};
 use crate::simulation::{Flow, Simulation};
@@ -13,19 +12,14 @@ pub(super) fn run(scenario: &Scenario, seed: u64, version: IpVersion) -> Found {
     let mut sim = Simulation::new(scenario, seed);
     let believed = sim.known_mtu(Side::A, version);
     let connect = scenario.base_rtt(version, SYN).unwrap_or_default();
-    let mut search = PathMtuSearch::new(PathMtuPlan {
-        flow: 1,
-        version,
-        believed,
-        timeout: SHORTEST_TRY.max(connect * 3),
-        budget: BUDGET,
-        start: sim.local_now(Side::A),
-    });
+    let mut search =
+        PathMtuSearch::new(PathMtuPlan::following(1, version, believed, connect, sim.local_now(Side::A)));
     let mut found = None;
     let drive = sim.run(&Flow::new(version), &mut search, |event| found = Some(event));
     let path = PathFacts {
         mtu: found.and_then(|found| found.mtu),
         mtu_finding: found.map(|found| found.finding).unwrap_or_default(),
+        mtu_vanishes: found.and_then(|found| found.vanishes),
         mtu_believed: Some(believed),
         ..PathFacts::default()
     };
@@ -47,8 +41,5 @@ pub(super) fn run(scenario: &Scenario, seed: u64, version: IpVersion) -> Found {
     }
 }
 
-/// As `netaware test` does it: what the search may take, and what a try is awaited at least.
-const BUDGET: Span = Span::from_secs(3);
-const SHORTEST_TRY: Span = Span::from_millis(100);
 /// A connect's round trip is that of a small packet.
 const SYN: u32 = 60;

@@ -2,20 +2,21 @@
 
 use std::io::{self, Write};
 
-use netaware_record::{Record, Unreachable};
+use netaware_record::{PathFacts, Record, TcpResult, Unreachable, VersionResult};
 
 use crate::render::paint::Paint;
 use crate::render::paragraph;
 use crate::render::table::padded;
 
 pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
-    let failed: Vec<_> = record.versions.iter().filter_map(|v| Some((v, v.unreachable.as_ref()?))).collect();
+    let why = |v: &VersionResult| v.unreachable.as_ref().map(because).or_else(|| stalled(v));
+    let failed: Vec<_> = record.versions.iter().filter_map(|v| Some((v, why(v)?))).collect();
     if !failed.is_empty() {
         writeln!(out, "\n{}", paint.heading("NOT MEASURED"))?;
     }
     for (version, why) in failed {
         let lead = format!("  {}  ", version.version.name());
-        writeln!(out, "{}", paint.bad(&paragraph(&lead, &because(why))))?;
+        writeln!(out, "{}", paint.bad(&paragraph(&lead, &why)))?;
     }
     if !record.expectations.is_empty() {
         writeln!(out, "\n{}", paint.heading("EXPECTED"))?;
@@ -34,6 +35,36 @@ pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::R
     Ok(())
 }
 
+/// Which transfers of a version that answered carried nothing, and why if that is known.
+fn stalled(version: &VersionResult) -> Option<String> {
+    let vain: Vec<&TcpResult> = version.tcp.iter().filter(|tcp| tcp.carried_nothing()).collect();
+    let first = vain.first()?;
+    let mut ways: Vec<&str> = vain.iter().map(|tcp| tcp.pedigree.direction.name()).collect();
+    ways.dedup();
+    let why = version.path.as_ref().and_then(PathFacts::black_hole).or_else(|| first.ended_early.clone());
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    Some(format!("TCP {} carried nothing{why}", ways.join(" and ")))
+}
+
+/// What failed of a measurement that has figures: the first transfer that carried nothing, else
+/// what its warnings begin with.
+fn failure(record: &Record) -> Option<String> {
+    let stalled = |v: &VersionResult| Some(format!("{}: {}", v.version.name(), stalled(v)?));
+    let vain = record.versions.iter().find_map(stalled);
+    let missing = || record.versions.iter().find_map(rateless);
+    vain.or_else(missing).or_else(|| record.warnings.first().cloned())
+}
+
+/// Why a capacity or an available bandwidth has no figure.
+fn rateless(version: &VersionResult) -> Option<String> {
+    let missing = version.path_rates.iter().find_map(|rate| Some((rate, rate.missing.as_ref()?)));
+    let (rate, missing) = missing?;
+    let why = version.path.as_ref().and_then(PathFacts::black_hole);
+    let why = why.unwrap_or_else(|| missing.because.clone());
+    let (name, way) = (rate.metric.name(), rate.pedigree.direction.name());
+    Some(format!("{}: no figure of {name} {way}: {why}", version.version.name()))
+}
+
 fn because(why: &Unreachable) -> String {
     let reason = why.reason.trim_end_matches('.');
     if why.advice.is_empty() { reason.to_owned() } else { format!("{reason}; {}", why.advice) }
@@ -50,7 +81,7 @@ pub(crate) fn failure_lines(record: &Record) -> Vec<String> {
         } else {
             "nothing was measured"
         };
-        let why = reason(record).map(|why| format!(": {why}")).unwrap_or_default();
+        let why = failure(record).or_else(|| reason(record).cloned()).map(|why| format!(": {why}")).unwrap_or_default();
         lines.push(format!("{what}{why}").chars().filter(|c| !c.is_control()).collect());
     }
     lines
@@ -81,7 +112,11 @@ fn unreachable_lines(record: &Record) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use netaware_record::{MtuFinding, Outcome};
+    use netaware_units::{ByteCount, Span};
+
     use super::*;
+    use crate::flags::output::Colour;
     use crate::render::fixture;
 
     #[test]
@@ -103,6 +138,27 @@ mod tests {
         assert_eq!(failure_lines(&record), ["nothing was measured: IPv4: the cap for bytes is 1 MB"]);
         record.warnings.pop();
         assert_eq!(failure_lines(&record), [format!("nothing was measured: {note}")]);
+    }
+
+    #[test]
+    fn a_stalled_transfer_is_blamed_on_its_black_hole_and_not_on_the_first_warning() {
+        let mut record = fixture::test();
+        record.outcome = Outcome::Failed;
+        record.warnings = vec!["15.0 s is too short for the whole test".into()];
+        let version = &mut record.versions[1];
+        let path = version.path.as_mut().unwrap();
+        (path.mtu, path.mtu_finding) = (Some(1300), MtuFinding::BlackHole);
+        for tcp in &mut version.tcp {
+            (tcp.bytes, tcp.goodput, tcp.measured) = (Some(ByteCount(0)), None, Span::ZERO);
+            tcp.ended_early = Some("nothing of what was sent arrived in 7.25 s".into());
+        }
+        let why =
+            "IPv6: TCP down and up carried nothing: packets above 1300 bytes vanish and no router says so";
+        assert_eq!(failure_lines(&record), [format!("the measurement failed before its end: {why}")]);
+        let mut page = Vec::new();
+        write(&mut page, &record, Paint::for_file(Colour::Never)).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        assert!(page.contains("NOT MEASURED") && page.contains("carried nothing"), "{page}");
     }
 
     #[test]

@@ -235,5 +235,8 @@ fn partial(result: &TcpResult) -> &'static str {
 fn after(result: &TcpResult) -> String {
     let of = result.planned.map_or(String::new(), |planned| format!(" of {planned}"));
     let why = result.ended_early.as_ref().map_or(String::new(), |why| format!("; {why}"));
+    if result.measured == Span::ZERO {
+        return result.ended_early.clone().unwrap_or_else(|| format!("nothing{of} counted"));
+    }
     format!("{}{of} counted{why}", result.measured)
 }

@@ -43,6 +43,28 @@ fn mtu_black_hole_of_one_version_is_reported_and_the_other_measured() {
 }
 
 #[test]
+fn tcp_that_stalls_on_an_mtu_black_hole_names_it_and_nobody_else() {
+    if !permitted() {
+        return;
+    }
+    side_by_side([(Family::V4, "-4"), (Family::V6, "-6")], |(family, version)| {
+        let pair = modest_pair("tcp on an mtu hole");
+        pair.blackhole_larger_than(1300, family).unwrap();
+        let _responder = responder(&pair, &[]);
+        let tcp = ["tcp", "both.test", version, "-t", "1s", "--format", "json"];
+        let finished = prober(&pair, &tcp).finish_within(BOUND).exits_with(2);
+        let record = finished.record();
+        let tcp = &record.versions[0].tcp[0];
+        assert!(tcp.carried_nothing() && tcp.goodput.is_none() && tcp.rfc6349.is_none(), "{tcp:#?}");
+        let early = tcp.ended_early.as_deref().unwrap();
+        assert!(early.contains("nothing of what was sent arrived"), "{early}");
+        assert!(tcp.limit.evidence.contains("bytes vanish and no router says so"), "{:?}", tcp.limit);
+        let first = &record.warnings[0];
+        assert!(first.contains("vanish") && first.contains("TCP stalled on it"), "{first}");
+    });
+}
+
+#[test]
 fn version_that_is_blackholed_costs_no_more_than_its_timeout() {
     if !permitted() {
         return;
