@@ -357,15 +357,23 @@ fn mean_rate(parts: impl Iterator<Item = (netaware_units::ByteCount, Span)>) -> 
     Some(BitRate::mean(bytes, span)).filter(|rate| rate.0 > 0)
 }
 
-/// The verdict of most rounds; the last one's where they are even.
+/// The verdict of most rounds. Where they are even, one that found something at its limit counts
+/// more than the rate that was asked for, and that more than not knowing.
 fn most_frequent(verdicts: &[Limit]) -> Limit {
     let votes = |limit: &Limit| verdicts.iter().filter(|other| other.by == limit.by).count();
+    let says = |limit: &Limit| match limit.by {
+        LimitedBy::Unknown => 0,
+        LimitedBy::RequestedRate => 1,
+        _ => 2,
+    };
     verdicts
         .iter()
-        .max_by_key(|limit| votes(limit))
+        .max_by_key(|limit| (votes(limit), says(limit)))
         .cloned()
-        .unwrap_or_else(|| Limit::new(LimitedBy::Unknown, "the transfer ended before both ends had reported"))
+        .unwrap_or_else(|| Limit::new(LimitedBy::Unknown, NOT_REPORTED))
 }
+
+const NOT_REPORTED: &str = "the transfer ended before both ends had reported";
 
 /// The worst end of several.
 fn worst(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
@@ -386,5 +394,22 @@ impl Load {
             busiest_core: worse(load.busiest_core, cpu.busiest_core),
             steal: worse(load.steal, cpu.steal),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_of_two_rounds_does_not_hide_what_was_at_its_limit_in_the_first() {
+        let [none, rate, path] =
+            [LimitedBy::Unknown, LimitedBy::RequestedRate, LimitedBy::Network].map(|by| Limit::new(by, ""));
+        let of = |rounds: &[&Limit]| {
+            most_frequent(&rounds.iter().map(|limit| (*limit).clone()).collect::<Vec<_>>()).by
+        };
+        assert_eq!((of(&[&path, &rate]), of(&[&rate, &path])), (path.by, path.by));
+        assert_eq!((of(&[&rate, &none]), of(&[&none, &path])), (rate.by, path.by));
+        assert_eq!((of(&[&rate, &path, &rate]), of(&[])), (rate.by, none.by));
     }
 }

@@ -18,7 +18,7 @@ pub struct UdpResult {
     pub outcome: Outcome,
     /// Payload of each datagram.
     pub payload: ByteCount,
-    /// Payload rate aimed at; absent for as fast as possible.
+    /// Payload rate aimed at, the mean of all rounds; absent for as fast as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<BitRate>,
     /// Payload rate that left the sender; absent when nobody could tell, and when nothing left.
@@ -57,10 +57,12 @@ pub struct UdpResult {
     /// Receiver's slices.
     #[serde(default)]
     pub ticks: Vec<ReceiverTick>,
-    /// The sending end (of the last round that it reported); absent when it never did.
+    /// The sending end, over all rounds that it reported; absent when it never did. Percentiles are
+    /// those of the worst round, `cpu` is that of the busiest.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
     pub sender: Option<UdpSenderEnd>,
-    /// The receiving end (of the last round of which it told anything); absent when it never did.
+    /// The receiving end, over all rounds of which it told anything; absent when it never did.
+    /// Percentiles and jitter are those of the worst round, `cpu` is that of the busiest.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "unknown::udp_receiver")]
     pub receiver: Option<UdpReceiverEnd>,
     /// Who set the rate.

@@ -278,7 +278,7 @@ fn pedigree(version: IpVersion, direction: Direction, counted: TcpCount) -> Pedi
     }
 }
 
-/// The verdict of most rounds; the last one's where they are even.
+/// The verdict of most rounds.
 fn judge(
     rounds: &[&TcpRound],
     measured: &[MeasuredRound<'_>],

@@ -1,15 +1,17 @@
 //! UDP results from their rounds.
 
+mod ends;
+
 use netaware_probe::limit::{self, UdpEvidence};
 use netaware_probe::loss_split;
 use netaware_record::{
-    Direction, Exchanges, Health, Layer, Limit, Pedigree, ReceiverTick, SendRefusal, UdpReceiverEnd,
-    UdpResult, UdpSenderEnd, WireRates,
+    Direction, Exchanges, Health, Layer, Limit, LimitedBy, Pedigree, ReceiverTick, SendRefusal,
+    UdpReceiverEnd, UdpResult, UdpSenderEnd, WireRates,
 };
-use netaware_units::{ByteCount, ClockSource, SendRate, Span};
+use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 use netaware_wire::ethernet;
 
-use super::{Load, Path, mean_rate, most_frequent, worst};
+use super::{Load, NOT_REPORTED, Path, mean_rate, worst};
 use crate::transfer::UdpRound;
 
 /// One result per direction, in the order first run.
@@ -34,11 +36,23 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
     let split = |round: &&UdpRound| loss_split::split(sent_in(round), round.ended.udp_receiver.as_ref());
     let between: u64 = receivers.iter().map(|end| end.received.saturating_sub(1)).sum();
     let span: Span = receivers.iter().map(|end| end.elapsed).sum();
-    let sender = senders.last().map(|end| (*end).clone());
-    let receiver = receivers.last().map(|end| (*end).clone());
+    let (sender, receiver) = (ends::sender(&senders), ends::receiver(rounds));
     let loss = loss_split::total(sent, rounds.iter().map(split));
     let stamped = receiver.as_ref().is_some_and(|end| end.gaps.is_some());
     let sent_rate = mean_rate(rounds.iter().filter_map(|round| left_in(round)));
+    let planned = planned(rounds);
+    let limit = match (&sender, &receiver) {
+        (Some(sender), Some(receiver)) => limit::udp_limit(&UdpEvidence {
+            // Datagrams of a round that the sender never reported are among those lost or unknown.
+            sender: &UdpSenderEnd { sent, ..sender.clone() },
+            receiver,
+            planned,
+            sent_rate: mean_rate(senders.iter().filter_map(|end| after_first(end))),
+            loss: &loss,
+            across: path.across,
+        }),
+        _ => Limit::new(LimitedBy::Unknown, NOT_REPORTED),
+    };
     // From the first arrival to the last there is one datagram less than arrived.
     let goodput = mean_rate(receivers.iter().map(|end| (but_one(end.bytes, end.received), end.elapsed)));
     Some(UdpResult {
@@ -54,7 +68,7 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
         },
         outcome: worst(rounds.iter().map(|round| round.ended.outcome)),
         payload: ByteCount(u64::from(order.plan.length)),
-        planned: order.planned.map(SendRate::bit_rate),
+        planned,
         sent_rate,
         wire: wire(path, rounds, &senders, &receivers),
         exchanges: exchanges(rounds),
@@ -67,7 +81,7 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
         duplicates: told(&receivers, |end| end.duplicates),
         reordered: told(&receivers, |end| end.reordered),
         ticks,
-        limit: judge(path, rounds),
+        limit,
         health: health(direction, &senders, &receivers),
         sender,
         receiver,
@@ -136,20 +150,16 @@ fn exchanges(rounds: &[&UdpRound]) -> Exchanges {
     Exchanges { clearing: told(&all, |one| one.clearing), fetching: told(&all, |one| one.fetching) }
 }
 
-/// Each round is judged by itself: they may have had different plans.
-fn judge(path: Path, rounds: &[&UdpRound]) -> Limit {
-    let verdict = |round: &&UdpRound| {
-        let (sender, receiver) = (round.ended.udp_sender.as_ref()?, round.ended.udp_receiver.as_ref()?);
-        Some(limit::udp_limit(&UdpEvidence {
-            sender,
-            receiver,
-            planned: round.order.planned.map(SendRate::bit_rate),
-            sent_rate: mean_rate(after_first(sender).into_iter()),
-            loss: &loss_split::split(sent_in(round), Some(receiver)),
-            across: path.across,
-        }))
-    };
-    most_frequent(&rounds.iter().filter_map(verdict).collect::<Vec<_>>())
+/// The rate aimed at over all rounds, which may have had different ones; `None` where one was to be
+/// as fast as possible.
+fn planned(rounds: &[&UdpRound]) -> Option<BitRate> {
+    let (mut bits, mut time) = (0_u128, 0_u128);
+    for round in rounds {
+        let lasts = u128::from(round.order.plan.duration.or_zero().0.unsigned_abs()).max(1);
+        bits += u128::from(round.order.planned?.bit_rate().0) * lasts;
+        time += lasts;
+    }
+    bits.checked_div(time).and_then(|mean| u64::try_from(mean).ok()).map(BitRate)
 }
 
 /// What a reader of the figures has to know: datagrams that were not sent, with the system's
@@ -221,8 +231,8 @@ mod tests {
     use crate::request::Pace;
     use crate::transfer::UdpOrder;
     use netaware_probe::limit::Across;
-    use netaware_record::{IpVersion, LimitedBy, Outcome};
-    use netaware_units::BitRate;
+    use netaware_record::{GapSummary, IpVersion, Outcome, Side};
+    use netaware_units::SendRate;
 
     const PATH: Path = Path { version: IpVersion::V4, across: Across::Network };
 
@@ -287,6 +297,66 @@ mod tests {
               the stream: Network is unreachable (os error 101)"
             ]
         );
+    }
+
+    /// A stall in one round, whichever it is.
+    fn stalled(stalls_first: bool) -> UdpResult {
+        let gaps = |max| GapSummary {
+            count: 2500,
+            p99: Span::from_millis(2),
+            max: Span::from_millis(max),
+            ..GapSummary::default()
+        };
+        let end = |lost: u64, max, jitter| UdpReceiverEnd {
+            loss_runs: if lost > 0 { vec![(lost, 1)] } else { Vec::new() },
+            gaps: Some(gaps(max)),
+            jitter: Some(Span::from_micros(jitter)),
+            ..receiver(2548 - lost, None)
+        };
+        let of = |lost, max, jitter| {
+            round(Ended {
+                udp_sender: Some(sender(2548, 0)),
+                udp_receiver: Some(end(lost, max, jitter)),
+                ..Ended::default()
+            })
+        };
+        let (bad, good) = (of(625, 1500, 90), of(0, 30, 40));
+        let rounds = if stalls_first { [bad, good] } else { [good, bad] };
+        results(PATH, &rounds).remove(0)
+    }
+
+    #[test]
+    fn a_loss_in_one_of_two_rounds_is_not_no_loss_whichever_round_it_was() {
+        for result in [stalled(true), stalled(false)] {
+            assert_eq!((result.sent, result.loss.lost), (5096, 625));
+            assert_ne!(result.limit.side, Side::Request, "{:?}", result.limit);
+            assert!(result.limit.evidence.starts_with("625 of 5096 datagrams lost"), "{:?}", result.limit);
+        }
+    }
+
+    #[test]
+    fn both_ends_are_told_of_the_same_rounds_as_the_loss_beside_them() {
+        for result in [stalled(true), stalled(false)] {
+            let (sender, receiver) = (result.sender.unwrap(), result.receiver.unwrap());
+            assert_eq!((sender.sent, sender.elapsed), (5096, Span::from_secs(12)));
+            assert_eq!((receiver.received, receiver.elapsed), (4471, Span::from_secs(12)));
+            assert_eq!(receiver.loss_runs, [(625, 1)]);
+            let gaps = receiver.gaps.unwrap();
+            assert_eq!((gaps.count, gaps.max), (5000, Span::from_millis(1500)));
+            assert_eq!(receiver.jitter, Some(Span::from_micros(90)));
+        }
+    }
+
+    #[test]
+    fn rounds_of_different_plans_have_their_mean_as_plan() {
+        let ended = || Ended {
+            udp_sender: Some(sender(2548, 0)),
+            udp_receiver: Some(receiver(2548, None)),
+            ..Ended::default()
+        };
+        let (one, mut other) = (round(ended()), round(ended()));
+        other.order.planned = Some(SendRate::at_least(2_000_000));
+        assert_eq!(results(PATH, &[one, other])[0].planned, Some(BitRate(6_000_000)));
     }
 
     #[test]
