@@ -12,6 +12,9 @@ use serde_json::Value;
 
 use super::{Ask, Bench, Verdict, list, whole};
 
+/// Trains over each version that show what the path carries where no rate is typed
+/// (docs/methods/planning.md), and their answers.
+const TRAINS_BEFORE: u64 = 64;
 /// Unresponsive traffic over what the path carries.
 const MOST_LOAD: f64 = 1.25;
 /// Packets of the only train that may be more than the path carries in a second.
@@ -123,7 +126,11 @@ impl Bench<'_> {
         if !is_whole || said == [0, 0] {
             return;
         }
-        let around = AROUND_A_STREAM * TURNS * 2;
+        let trains = match self.ask {
+            Ask::Latency | Ask::Owd => 16,
+            _ => TRAINS_BEFORE,
+        };
+        let around = (AROUND_A_STREAM * TURNS + trains) * 2;
         for (direction, said) in said.into_iter().enumerate() {
             let entered = self.found.entered[direction].udp.packets;
             // Only what a host sends by itself: answers may be duplicated on their way to it.

@@ -81,7 +81,10 @@ pub(crate) fn failure_lines(record: &Record) -> Vec<String> {
         } else {
             "nothing was measured"
         };
-        let why = failure(record).or_else(|| reason(record).cloned()).map(|why| format!(": {why}")).unwrap_or_default();
+        let why = failure(record)
+            .or_else(|| reason(record).cloned())
+            .map(|why| format!(": {why}"))
+            .unwrap_or_default();
         lines.push(format!("{what}{why}").chars().filter(|c| !c.is_control()).collect());
     }
     lines
