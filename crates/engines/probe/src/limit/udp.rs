@@ -312,7 +312,7 @@ mod tests {
             sender: &sender,
             receiver: &receiver,
             planned: Some(BitRate(1_000_000)),
-            sent_rate: BitRate(920_000),
+            sent_rate: Some(BitRate(920_000)),
             loss: &loss_split::split(920, Some(&receiver)),
             across: Across::Network,
         });
@@ -328,7 +328,7 @@ mod tests {
             sender: &sender,
             receiver: &receiver,
             planned: Some(BitRate(22_800_000)),
-            sent_rate: BitRate(23_000_000),
+            sent_rate: Some(BitRate(23_000_000)),
             loss: &loss_split::split(121, Some(&receiver)),
             across: Across::Network,
         });
