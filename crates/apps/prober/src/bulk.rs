@@ -8,14 +8,14 @@ mod local;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use netaware_io::clock;
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
+use netaware_io::{clock, tcp};
 use netaware_record::{
     Direction, Exchanges, HistogramShape, LoggedArrival, Outcome, ReceiverTick, SenderTick, StreamEnd,
     StreamSample, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
 };
-use netaware_units::{ByteCount, Span};
+use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::{
     ClientMessage, EndReport, MAX_LOGGED, MAX_SAMPLES, ServerMessage, TcpPlan, TestPlan, UdpPlan,
 };
@@ -89,6 +89,9 @@ pub(crate) enum Tick {
     /// The time is up, and data still come out of the path's queues. They are waited for at most
     /// this long.
     Draining(Span),
+    /// The time is up, nothing more comes, and the end of the transfer has not been seen. It is
+    /// waited for at most this long.
+    Unheard(Span),
 }
 
 /// Runs all jobs at the same time. On failure everything collected so far is returned beside the
@@ -137,6 +140,7 @@ fn pump(
     let latest = planned_end + drain + session.patience();
     // The last data come a round trip after the first were asked for.
     let worth_saying = planned_end + session.round_trip() + WORTH_SAYING;
+    let mut unheard = Unheard::of(transfers, planned_end, session.round_trip());
     let mut deadline = phase_deadline(longest + session.patience());
     let mut stopping = false;
     let mut has_said_draining = false;
@@ -181,15 +185,67 @@ fn pump(
             if transfer.received > before && !stopping {
                 let now = clock::now();
                 deadline = deadline.max(now + session.patience()).min(latest.max(deadline));
+                unheard.moved(now);
                 if now > worth_saying && !has_said_draining {
                     has_said_draining = true;
                     on_tick(transfer.plan.direction(), Tick::Draining((latest - now).or_zero()));
                 }
             }
         }
+        if let Some(at_most) = unheard.worth_saying(clock::now()).filter(|_| !stopping && !has_said_draining)
+        {
+            on_tick(transfers[0].plan.direction(), Tick::Unheard(at_most));
+        }
     }
     Ok(())
 }
+
+/// Decides when to say that the end of a transfer over TCP is waited for although nothing comes: its
+/// last segments were lost, or the path has become silent.
+#[derive(Debug)]
+struct Unheard {
+    /// Both ends of a transfer that met with nothing are over by then.
+    usual_end: Mono,
+    /// Every receiver has given up by then, and its report has come.
+    latest: Mono,
+    moved_at: Option<Mono>,
+    /// UDP says itself how long it settles.
+    is_over: bool,
+}
+
+impl Unheard {
+    fn of(transfers: &[Transfer], planned_end: Mono, round_trip: Span) -> Self {
+        let is_tcp = transfers.iter().any(|transfer| matches!(transfer.plan, BulkPlan::Tcp(_)));
+        Self::after(planned_end, round_trip, !is_tcp)
+    }
+
+    fn after(planned_end: Mono, round_trip: Span, is_over: bool) -> Self {
+        let usual_end = planned_end + round_trip * EXCHANGES + SOON;
+        let latest = planned_end + tcp::grace_over(round_trip) + round_trip * EXCHANGES;
+        Self { usual_end, latest, moved_at: None, is_over }
+    }
+
+    /// Data have come.
+    fn moved(&mut self, at: Mono) {
+        self.moved_at = Some(at);
+    }
+
+    /// For how long the end is waited for at most, once that is worth saying; said once.
+    fn worth_saying(&mut self, now: Mono) -> Option<Span> {
+        let has_just_moved = self.moved_at.is_some_and(|at| now - at < SOON);
+        if self.is_over || now < self.usual_end || has_just_moved {
+            return None;
+        }
+        self.is_over = true;
+        Some((self.latest - now).or_zero())
+    }
+}
+
+/// Round trips from the planned end to the report: the sender began one later than this clock, and
+/// the report comes another one later.
+const EXCHANGES: i64 = 2;
+/// Threads of a busy host end no later.
+const SOON: Span = Span::from_millis(400);
 
 /// A busy host does not let a program wait for a core for so long.
 const HELD_UP: Span = Span::from_millis(1500);
@@ -307,7 +363,7 @@ impl Transfer {
             is_alive |= match &tick {
                 Tick::Receiver(tick) => tick.bytes.0 > 0,
                 Tick::Sender(tick) => tick.acked.is_some_and(|acked| acked.0 > 0),
-                Tick::Draining(_) => false,
+                Tick::Draining(_) | Tick::Unheard(_) => false,
             };
             self.keep(tick, on_tick);
         }
@@ -321,7 +377,7 @@ impl Transfer {
                 self.ended.receiver_ticks.push(*tick);
             }
             Tick::Sender(tick) => self.ended.sender_ticks.push(*tick),
-            Tick::Draining(_) => {}
+            Tick::Draining(_) | Tick::Unheard(_) => {}
         }
         on_tick(self.plan.direction(), tick);
     }
@@ -528,6 +584,27 @@ fn outcome_of(ended: &Ended, reported: bool) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_transfer_that_went_silent_is_not_waited_for_without_a_note() {
+        let at = |ms: i64| Mono(10_000_000_000) + Span::from_millis(ms);
+        let round_trip = Span::from_millis(20);
+        // The last data came before the planned end.
+        let mut silent = Unheard::after(at(0), round_trip, false);
+        silent.moved(at(-1500));
+        assert_eq!(silent.worth_saying(at(430)), None, "the report may still be on its way");
+        assert_eq!(silent.worth_saying(at(440)), Some(Span::from_millis(2600)));
+        assert_eq!(silent.worth_saying(at(460)), None, "said once");
+        // While data come, the queue drains, and that is said elsewhere.
+        let mut draining = Unheard::after(at(0), round_trip, false);
+        draining.moved(at(400));
+        assert_eq!(draining.worth_saying(at(500)), None);
+        assert_eq!(draining.worth_saying(at(900)), Some(Span::from_millis(2140)));
+        // A round trip of two seconds has a longer grace.
+        let mut far = Unheard::after(at(0), Span::from_secs(2), false);
+        assert_eq!(far.worth_saying(at(4_300)), None);
+        assert_eq!(far.worth_saying(at(4_400)), Some(Span::from_millis(5_600)));
+    }
 
     #[test]
     fn a_report_in_place_of_one_that_nobody_gave_is_none_and_its_zeros_are_no_counts() {

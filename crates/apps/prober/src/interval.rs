@@ -40,6 +40,7 @@ impl IntervalMeter {
         let open = self.open(direction);
         match tick {
             Tick::Draining(most) => watch.drains(*most),
+            Tick::Unheard(most) => watch.waits_for_an_end(*most),
             Tick::Sender(tick) => {
                 open.retransmits = match (open.retransmits, tick.retransmits) {
                     (Some(sum), Some(more)) => Some(sum + more),

@@ -91,6 +91,8 @@ impl Link {
         stream.write_all(&opening).map_err(system)?;
         read_preface(&mut stream, patience).map_err(failed)?;
         let answered_at = clock::now();
+        // A greeting that was lost once took longer than the path does.
+        let path = TcpInfo::read(&stream).map_or(Span::ZERO, |info| info.min_rtt);
         stream.set_read_timeout(Some(READER_WAKES.to_std())).map_err(system)?;
 
         let writer = Arc::new(Mutex::new(stream.try_clone().map_err(system)?));
@@ -102,7 +104,7 @@ impl Link {
             writer: Arc::clone(&writer),
             closing: Arc::clone(&closing),
             shared: Arc::clone(&shared),
-            silence: Silence::new(answered_at, clock::suspended(), answered_at - asked_at),
+            silence: Silence::new(answered_at, clock::suspended(), answered_at - asked_at).over(path),
             is_welcome: false,
             tell,
             over,

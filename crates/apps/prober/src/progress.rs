@@ -109,6 +109,16 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// The time of a transfer is up, nothing more comes of it, and its end is waited for. Said where
+    /// that makes the whole longer than was promised.
+    pub(crate) fn waits_for_an_end(&mut self, at_most: Span) {
+        let whole = self.done().max(self.total) + at_most;
+        if longer(self.total, whole, "").is_some() {
+            let rest = whole - self.done();
+            self.announce_because(rest, "the end of a transfer is overdue, and it is waited for");
+        }
+    }
+
     /// Waiting for other measurements is not part of the plan: the clock is put back.
     pub(crate) fn exclude(&mut self, waited: Span) {
         self.began_at += waited;
@@ -150,5 +160,25 @@ mod tests {
         assert_eq!((said(6000), said(7000)), (None, None));
         let note = said(22_000).unwrap();
         assert!(note.starts_with("this takes about 24.0 s instead of 6.00 s: "), "{note}");
+    }
+
+    #[test]
+    fn an_end_that_is_overdue_is_announced_where_it_breaks_the_promise() {
+        let said = |total: i64, at_most: i64| {
+            let mut notes = Vec::new();
+            let mut listener =
+                |progress| notes.extend(matches!(progress, Progress::Note(_)).then_some(progress));
+            let mut watch = Watch::new(Span::from_secs(total), &mut listener);
+            watch.waits_for_an_end(Span::from_millis(at_most));
+            watch.waits_for_an_end(Span::from_millis(at_most));
+            (watch.total, notes)
+        };
+        let (total, notes) = said(8, 2600);
+        let [Progress::Note(first), Progress::Note(second)] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(first.starts_with("this takes about 12.0 s instead of 8.00 s: "), "{first}");
+        assert!(second.starts_with("this takes about 14.0 s instead of 10.6 s: "), "{second}");
+        assert!((Span::from_millis(13_200)..Span::from_secs(14)).contains(&total), "{total}");
+        // A short wait within the promise's tenth is no news.
+        assert_eq!(said(60, 2600), (Span::from_secs(60), Vec::new()));
     }
 }

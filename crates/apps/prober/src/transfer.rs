@@ -7,7 +7,7 @@ use netaware_stats::patience;
 use netaware_units::{BitRate, ByteCount, SendRate, Span};
 use netaware_wire::control::{MAX_BLOCK_SPACING, TcpPlan, UdpPlan, UdpReceive, UdpSend};
 
-use crate::bulk::{self, BulkPlan, Ended, Job};
+use crate::bulk::{self, BulkPlan, Ended, Job, Tick};
 use crate::echo::{EchoOrder, EchoRun};
 use crate::interval::IntervalMeter;
 use crate::lane::Lane;
@@ -318,10 +318,12 @@ fn run(
             let over = transfer_over.clone();
             scope.spawn(move || echo.run(plan, &over))
         });
-        let ended = bulk::run(session, &target.options, jobs, stop, &mut |direction, tick| {
-            if let Some(meter) = &mut meter {
-                meter.take(direction, &tick, watch);
-            }
+        let ended = bulk::run(session, &target.options, jobs, stop, &mut |direction, tick| match (
+            &mut meter, &tick,
+        ) {
+            (Some(meter), _) => meter.take(direction, &tick, watch),
+            (None, Tick::Unheard(most)) => watch.waits_for_an_end(*most),
+            (None, _) => {}
         });
         transfer_over.raise();
         (ended, beside.and_then(|thread| thread.join().ok()))

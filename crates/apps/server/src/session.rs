@@ -30,7 +30,7 @@ use netaware_record::{HostInfo, Outcome};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{
     ChannelEnd, ClientMessage, ErrorCode, Limits, MAX_ROUND_TRIP, SILENCE_LIMIT, ServerMessage, TestPlan,
-    VolleySpec,
+    VolleySpec, silence_limit,
 };
 use netaware_wire::frame::FrameError;
 use netaware_wire::header::HeaderFields;
@@ -248,10 +248,12 @@ impl<'a> Session<'a> {
     /// one. The first gap, between the welcome and what follows it, has the round trip in it: until
     /// that is known, the connection's own stands for it.
     fn patience(&self) -> Span {
+        // A ping that is lost comes later the longer the round trip is.
+        let limit = silence_limit(self.handshake).min(LONGEST_PATIENCE);
         if self.round_trip.is_none() {
-            return SILENCE_LIMIT + self.handshake;
+            return limit.max(SILENCE_LIMIT + self.handshake);
         }
-        (self.longest_gap * GAPS).clamp(SILENCE_LIMIT, LONGEST_PATIENCE) + self.draining
+        (self.longest_gap * GAPS).clamp(limit, LONGEST_PATIENCE) + self.draining
     }
 
     /// How long the prober may take for a step of so many round trips, at least `usual`.

@@ -183,6 +183,13 @@ pub struct StreamEnd {
     /// Payload bytes sent again (`tcpi_bytes_retrans`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_resent: Option<ByteCount>,
+    /// Segments that the peer has acknowledged, the first of the handshake among them
+    /// (`tcpi_delivered`); absent where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered: Option<u64>,
+    /// Of these: those that arrived with a mark of congestion (ECN, `tcpi_delivered_ce`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered_marked: Option<u64>,
     /// Whether segments carry timestamps, which take 12 bytes of each (RFC 7323).
     #[serde(default)]
     pub timestamps: bool,

@@ -57,6 +57,20 @@ pub use plan::{
 
 /// A prober that has said nothing for this long is gone, and so is a responder.
 pub const SILENCE_LIMIT: Span = Span::from_secs(4);
+
+/// The same over a path of this round trip without load: [`SILENCE_LIMIT`] up to 66 ms. Beyond, a
+/// message that is lost needs longer to come. It is sent again after the retransmission time-out,
+/// which is at least 200 ms and a round trip and doubles each time (RFC 6298); four of these are
+/// waited for, and the way of the last.
+pub fn silence_limit(round_trip: Span) -> Span {
+    let round_trip = round_trip.or_zero();
+    SILENCE_LIMIT.max((MIN_TIME_OUT + round_trip) * TIME_OUTS + round_trip)
+}
+
+/// Linux: `TCP_RTO_MIN`.
+const MIN_TIME_OUT: Span = Span::from_millis(200);
+/// Four that double: 1 + 2 + 4 + 8.
+const TIME_OUTS: i64 = 15;
 /// A prober sends a `Ping` this often, the first one when it is welcomed.
 pub const PING_EVERY: Span = Span::from_secs(1);
 /// The longest round trip over which a session works. NB-IoT takes up to 10 s; the limits of both

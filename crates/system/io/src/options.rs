@@ -241,8 +241,9 @@ pub fn listen_tcp(local: SocketAddr, backlog: i32) -> Result<TcpListener, Connec
 /// Prepares a connection that carries control messages: each leaves at once, and one that is lost
 /// on a slow path is sent again soon. As a rule a lost segment is awaited twice as long each time
 /// (RFC 6298 §5.5), which behind a queue of 10 s delays a message by a minute; a connection with
-/// little in flight does no harm if it waits equally long each time (tcp(7), "thin streams"). A
-/// peer that acknowledges nothing for [`CONTROL_UNACKNOWLEDGED`] is gone (RFC 5482), also for what
+/// little in flight does no harm if it waits equally long each time (tcp(7), "thin streams"). The
+/// kernel does so only once a loss has ended slow start, which BBR never says of itself
+/// (`bbr_ssthresh`), so the congestion control is Reno, which every kernel has. A peer that acknowledges nothing for [`CONTROL_UNACKNOWLEDGED`] is gone (RFC 5482), also for what
 /// is still to be sent after closing.
 ///
 /// An option that the system does not have is left out: the connection works without it.
@@ -252,6 +253,7 @@ pub fn prepare_control<'s>(socket: impl Into<SockRef<'s>>) {
     #[cfg(target_os = "linux")]
     {
         let _ = socket.set_tcp_user_timeout(Some(CONTROL_UNACKNOWLEDGED.to_std()));
+        let _ = socket.set_tcp_congestion(b"reno");
         let _ = socket.set_tcp_thin_linear_timeouts(true);
         set_longest_timeout(&socket, CONTROL_RESEND);
     }
@@ -401,6 +403,18 @@ mod tests {
 
     fn loopback(port: u16) -> SocketAddr {
         SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_control_connection_does_not_wait_twice_as_long_each_time_because_the_system_uses_bbr() {
+        let listener = listen_tcp(loopback(0), 1).unwrap();
+        let stream =
+            connect_tcp(listener.local_addr().unwrap(), &SocketOptions::default(), Span::from_secs(1))
+                .unwrap();
+        prepare_control(&stream);
+        assert_eq!(crate::tcp_info::congestion(&stream).as_deref(), Some("reno"));
+        assert!(SockRef::from(&stream).tcp_thin_linear_timeouts().unwrap());
     }
 
     #[test]

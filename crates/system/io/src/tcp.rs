@@ -123,6 +123,7 @@ pub fn send_carried(
 
 /// Receives until every stream has ended, however it ends, at the latest three seconds after the
 /// plan's end; as long as data come out of the path's queues, [`TcpPlan::longest_drain`] after it.
+/// A path that has been silent for a while when the plan ends is not waited for.
 ///
 /// `elapsed` and the ticks count from the first byte. A reset at about the planned end is how a
 /// sender ends; an earlier one is an error of that stream.
@@ -357,8 +358,17 @@ const LOOK_UP: Span = Span::from_millis(20);
 /// What either end waits beyond the plan's end, or after the last data that came since, for the
 /// other to close: longer where round trips are.
 fn grace(stream: &TcpStream) -> Span {
-    let rtt = TcpInfo::read(stream).map_or(Span::ZERO, |info| info.rtt.min(MAX_ROUND_TRIP));
-    GRACE.max(rtt * GRACE_ROUND_TRIPS)
+    grace_over(round_trip(stream))
+}
+
+/// The same of a connection with this round trip.
+pub fn grace_over(round_trip: Span) -> Span {
+    GRACE.max(round_trip * GRACE_ROUND_TRIPS)
+}
+
+/// As the kernel knows it; zero where it does not tell.
+fn round_trip(stream: &TcpStream) -> Span {
+    TcpInfo::read(stream).map_or(Span::ZERO, |info| info.rtt.min(MAX_ROUND_TRIP))
 }
 
 /// On a path whose round trip is no longer than a second.

@@ -46,6 +46,10 @@ pub struct TcpInfo {
     pub bytes_sent: ByteCount,
     /// Payload bytes sent again; zero before Linux 4.19.
     pub bytes_resent: ByteCount,
+    /// Segments that the peer has acknowledged; zero before Linux 4.18.
+    pub delivered: u64,
+    /// Of these: those that came to it with a mark of congestion (RFC 3168).
+    pub delivered_marked: u64,
     /// Time until what is not acknowledged goes again, doubled for each time that it did.
     pub rto: Span,
     /// How many times it was doubled.
@@ -85,6 +89,9 @@ impl TcpInfo {
         let counts_bytes = self.bytes_sent > ByteCount(0) || self.segments_sent == 0;
         end.bytes_sent = counts_bytes.then_some(self.bytes_sent);
         end.bytes_resent = counts_bytes.then_some(self.bytes_resent);
+        // A connection has at least its first segment acknowledged.
+        end.delivered = known(self.delivered);
+        end.delivered_marked = end.delivered.map(|_| self.delivered_marked);
         end.timestamps = self.timestamps;
     }
 
@@ -265,6 +272,8 @@ impl From<&RawTcpInfo> for TcpInfo {
             held: segments(raw.classic[SACKED]),
             bytes_sent: ByteCount(raw.bytes_sent),
             bytes_resent: ByteCount(raw.bytes_retrans),
+            delivered: raw.delivered.into(),
+            delivered_marked: raw.delivered_ce.into(),
             rto: micros(raw.classic[RTO].into()),
             backoff: raw.bytes[BACKOFF],
             unacked: raw.classic[UNACKED],
@@ -298,6 +307,7 @@ mod tests {
         assert_eq!((info.retransmits, info.segments_sent, info.ssthresh), (0, 1, None));
         assert!((Span::from_millis(100)..Span::from_secs(10)).contains(&info.rto), "{info:?}");
         assert_eq!((info.backoff, info.unacked, info.resent_in_vain), (0, 0, 0));
+        assert!(info.delivered >= 1 && info.delivered_marked == 0, "{info:?}");
         assert!(info.since_ack < Span::from_secs(10), "{info:?}");
         assert!(info.send_window > ByteCount(0) && info.cwnd >= ByteCount(u64::from(info.mss)), "{info:?}");
         assert_eq!(info.acked, ByteCount(1001), "data and the SYN");

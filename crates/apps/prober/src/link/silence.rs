@@ -5,15 +5,15 @@
 //! a running transfer that came or was acknowledged. **Assumes** that a path that still moves data
 //! is alive, however long the answers to pings wait behind that data. The patience follows the
 //! round trip that the pings have had, and that of the oldest one whose answer had not come when
-//! something was last heard, so that a slow path is not taken for a dead one. **Biased** towards
-//! patience: behind a long queue a responder that died is noticed later, after half a minute at
+//! something was last heard, so that a slow path is not taken for a dead one, and it lasts until a
+//! message that was lost has been sent again four times. **Biased** towards patience: behind a long queue a responder that died is noticed later, after half a minute at
 //! most. A host that did not run this program for a while (suspended, stopped, without CPU time)
 //! heard nothing in that time and cannot blame the responder: the silence counts from then on.
 
 use std::collections::VecDeque;
 
 use netaware_units::{Mono, Span};
-use netaware_wire::control::SILENCE_LIMIT;
+use netaware_wire::control::{SILENCE_LIMIT, silence_limit};
 
 /// See the module. Time is an argument.
 #[derive(Debug)]
@@ -23,6 +23,9 @@ pub(crate) struct Silence {
     asleep: Span,
     /// What the answer to the first message took: the path's round trip until a ping is answered.
     greeting: Span,
+    /// The shortest round trip that the connection is known to have had: what a message that is
+    /// lost takes follows from it.
+    path: Span,
     round_trip: Option<Span>,
     /// Pings without an answer, oldest first.
     asked: VecDeque<(u64, Mono)>,
@@ -30,7 +33,12 @@ pub(crate) struct Silence {
 
 impl Silence {
     pub(crate) fn new(now: Mono, asleep: Span, greeting: Span) -> Self {
-        Self { heard_at: now, asleep, greeting, round_trip: None, asked: VecDeque::new() }
+        Self { heard_at: now, asleep, greeting, path: Span::ZERO, round_trip: None, asked: VecDeque::new() }
+    }
+
+    /// Over a connection of which the kernel knows this round trip; zero where it does not tell.
+    pub(crate) fn over(self, path: Span) -> Self {
+        Self { path, ..self }
     }
 
     /// A sign of life.
@@ -81,7 +89,7 @@ impl Silence {
 
     /// How long the responder may say nothing.
     pub(crate) fn patience(&self) -> Span {
-        (SILENCE_LIMIT + self.round_trip() * ROUND_TRIPS).min(LONGEST)
+        (SILENCE_LIMIT + self.round_trip() * ROUND_TRIPS).max(silence_limit(self.path)).min(LONGEST)
     }
 
     /// How long nothing has been heard, if that is too long.
@@ -118,6 +126,22 @@ mod tests {
         assert_eq!(silence.patience(), SILENCE_LIMIT + Span::from_millis(80));
         assert_eq!(silence.too_long(at(14_000)), None);
         assert!(silence.too_long(at(14_200)).is_some());
+    }
+
+    #[test]
+    fn two_retransmission_time_outs_on_a_lossy_path_of_300_ms_are_not_a_dead_responder() {
+        let far = Span::from_millis(300);
+        let mut silence = Silence::new(at(0), Span::ZERO, far).over(far);
+        silence.asked(1, at(0));
+        silence.answered(1, at(300));
+        silence.heard(at(300));
+        // Time-outs of 0.6, 1.2 and 2.4 s after a ping that leaves 0.7 s later.
+        assert_eq!(silence.too_long(at(1000 + 600 + 1200 + 2400 + 300)), None);
+        assert_eq!(silence.too_long(at(300 + 7800)), None);
+        assert!(silence.too_long(at(300 + 7801)).is_some());
+        // On a quick path it is as before.
+        let near = Silence::new(at(0), Span::ZERO, Span::from_millis(20)).over(Span::from_millis(20));
+        assert!(near.too_long(at(4_081)).is_some());
     }
 
     #[test]

@@ -351,6 +351,23 @@ fn a_prober_behind_a_slow_path_is_not_taken_for_a_dead_one() {
 }
 
 #[test]
+fn a_prober_on_a_lossy_path_of_300_ms_is_not_given_up_after_two_time_outs() {
+    let rules = rules(None);
+    let given_up = |round_trip: i64| {
+        let mut session = open_session(&rules).over(Span::from_millis(round_trip));
+        session.received(ms(round_trip), Ok(ClientMessage::Ping { seq: 1 }));
+        session.received(ms(round_trip + 1000), Ok(ClientMessage::Ping { seq: 2 }));
+        session.deadline().map(|deadline| deadline - ms(round_trip + 1000))
+    };
+    // Four time-outs of 0.5 s that double, and half a round trip each way.
+    assert_eq!(given_up(300), Some(Span::from_millis(7800)));
+    // The promise on a quick path is kept.
+    assert_eq!(given_up(20), Some(SILENCE_LIMIT));
+    assert_eq!(given_up(60), Some(SILENCE_LIMIT));
+    assert_eq!(given_up(3000), Some(Span::from_secs(15)), "and no longer than this");
+}
+
+#[test]
 fn a_session_over_a_round_trip_of_ten_seconds_is_not_ended_for_silence() {
     let rules = rules(None);
     for round_trip in [3000, 5000, 9900] {

@@ -73,11 +73,24 @@ struct Signs<'a> {
     /// Shares of the sender's busy time; `None` where the system does not tell.
     window: Option<f64>,
     buffer: Option<f64>,
+    /// What the receive windows and the send buffers together hold, and the share of it that the
+    /// rate fills in a round trip; `None` where it is not known of each stream.
+    window_filled: Option<Filled>,
+    buffer_filled: Option<Filled>,
     /// `None` where no stream's system tells.
     retransmits: Option<u64>,
+    /// Segments that were acknowledged, and those of them that the path had marked.
+    delivered: Option<(u64, u64)>,
     idle_rtt: Option<Span>,
     loaded_rtt: Option<Span>,
     flatness: Option<f64>,
+}
+
+/// How full something is.
+#[derive(Debug, Clone, Copy)]
+struct Filled {
+    holds: ByteCount,
+    share: f64,
 }
 
 impl<'a> Signs<'a> {
@@ -92,6 +105,8 @@ impl<'a> Signs<'a> {
         let smoothed: Vec<Span> = streams.iter().filter_map(|stream| stream.rtt).collect();
         let mean =
             (!smoothed.is_empty()).then(|| smoothed.iter().copied().sum::<Span>() / smoothed.len() as i64);
+        let idle_rtt = [evidence.idle_rtt, least].into_iter().flatten().min();
+        let delivered = |stream: &StreamEnd| stream.delivered.zip(stream.delivered_marked);
         Self {
             of: evidence,
             sender: CpuLoad::of_tcp(evidence.sender),
@@ -99,7 +114,13 @@ impl<'a> Signs<'a> {
             window: share(|stream| stream.window_limited),
             buffer: share(|stream| stream.buffer_limited),
             retransmits: streams.iter().filter_map(|stream| stream.retransmits).reduce(u64::saturating_add),
-            idle_rtt: [evidence.idle_rtt, least].into_iter().flatten().min(),
+            window_filled: filled(evidence, idle_rtt, |stream| stream.send_window),
+            buffer_filled: filled(evidence, idle_rtt, |stream| stream.send_buffer),
+            delivered: streams
+                .iter()
+                .filter_map(delivered)
+                .reduce(|sum, one| (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1))),
+            idle_rtt,
             loaded_rtt: evidence.loaded_rtt.or(mean),
             flatness: flatness(evidence.counted),
         }
@@ -143,12 +164,31 @@ impl<'a> Signs<'a> {
         })
     }
 
+    /// Whether something that held the sender back for this share of its busy time was the limit. A
+    /// sender that paces (BBR) is held back for the rest of its window only: there the window has to
+    /// be full as well, and the network must not have shown itself.
+    fn held_back(&self, share: f64, filled: Option<Filled>) -> bool {
+        let is_full = filled.is_some_and(|filled| filled.share >= FULL);
+        let is_alone = !self.is_lossy() && !self.is_marked();
+        let is_enough = share >= HELD_BACK || (share >= HELD_BACK_FULL && is_full && is_alone);
+        is_enough && !self.queue_stands()
+    }
+
+    fn is_lossy(&self) -> bool {
+        self.retransmits.is_some_and(|resent| resent >= FEWEST_RETRANSMITS)
+    }
+
+    fn is_marked(&self) -> bool {
+        self.delivered.is_some_and(|(_, marked)| marked >= FEWEST_RETRANSMITS)
+    }
+
     fn window(&self) -> Option<Limit> {
-        let share = self.window.filter(|share| *share >= HELD_BACK && !self.queue_stands())?;
+        let share = self.window.filter(|share| self.held_back(*share, self.window_filled))?;
         let buffer = largest(&self.of.receiver.streams, |stream| stream.receive_buffer);
         let buffer = buffer.map_or(String::new(), |buffer| format!("receive buffer {buffer}"));
         let text = format!(
-            "the receive window held the sender back {} of its busy time ({buffer}{}), receiver CPU {}",
+            "the receive window {}held the sender back {} of its busy time ({buffer}{}), receiver CPU {}",
+            described(self.window_filled, share),
             percent(share),
             self.at_rtt(),
             self.receiver.brief()
@@ -157,11 +197,12 @@ impl<'a> Signs<'a> {
     }
 
     fn buffer(&self) -> Option<Limit> {
-        let share = self.buffer.filter(|share| *share >= HELD_BACK && !self.queue_stands())?;
+        let share = self.buffer.filter(|share| self.held_back(*share, self.buffer_filled))?;
         let buffer = largest(&self.of.sender.streams, |stream| stream.send_buffer);
         let buffer = buffer.map_or(String::new(), |buffer| buffer.to_string());
         let text = format!(
-            "the send buffer held the sender back {} of its busy time ({buffer}{}), sender CPU {}",
+            "the send buffer {}held the sender back {} of its busy time ({buffer}{}), sender CPU {}",
+            described(self.buffer_filled, share),
             percent(share),
             self.at_rtt(),
             self.sender.brief()
@@ -172,11 +213,11 @@ impl<'a> Signs<'a> {
     /// Only asked when both CPUs have headroom.
     fn network(&self) -> Option<Limit> {
         let flat = self.flatness.filter(|flatness| *flatness <= FLAT);
-        let lossy = self.retransmits.is_some_and(|resent| resent >= FEWEST_RETRANSMITS);
-        if self.of.across == Across::Loopback || !(flat.is_some() || lossy || self.queue_stands()) {
+        let shows_itself = self.is_lossy() || self.is_marked() || self.queue_stands();
+        if self.of.across == Across::Loopback || !(flat.is_some() || shows_itself) {
             return None;
         }
-        let by = if flat.is_some() { LimitedBy::Shaper } else { LimitedBy::Network };
+        let by = if flat.is_some() && !self.is_marked() { LimitedBy::Shaper } else { LimitedBy::Network };
         Some(Limit::new(by, self.known()))
     }
 
@@ -193,6 +234,9 @@ impl<'a> Signs<'a> {
     /// Everything in one line.
     fn known(&self) -> String {
         let mut known = Vec::new();
+        known.extend(self.delivered.filter(|(_, marked)| *marked > 0).map(|(delivered, marked)| {
+            format!("ECN marks on {} of segments", percent_finely(marked as f64 / delivered.max(1) as f64))
+        }));
         known.extend(self.flatness.map(|flatness| format!("rate varies by {}", percent_finely(flatness))));
         known.extend(self.retransmits.map(|resent| format!("{resent} segments sent again")));
         if let (Some(idle), Some(loaded)) = (self.idle_rtt, self.loaded_rtt) {
@@ -204,6 +248,25 @@ impl<'a> Signs<'a> {
         }
         known.join("; ")
     }
+}
+
+/// What `of` holds in all streams, and how much of it the rate fills in the shortest round trip.
+fn filled(
+    evidence: &TcpEvidence<'_>,
+    round_trip: Option<Span>,
+    of: fn(&StreamEnd) -> Option<ByteCount>,
+) -> Option<Filled> {
+    let sizes: Option<Vec<ByteCount>> = evidence.sender.streams.iter().map(of).collect();
+    let holds: ByteCount = sizes?.into_iter().sum();
+    let in_flight = evidence.goodput.0 as f64 / 8.0 * round_trip?.secs_f64();
+    (holds > ByteCount(0)).then(|| Filled { holds, share: in_flight / holds.0 as f64 })
+}
+
+/// "of 78.6 KiB was 98 % full (rate times round trip) and ", where that decided.
+fn described(filled: Option<Filled>, share: f64) -> String {
+    filled.filter(|_| share < HELD_BACK).map_or(String::new(), |Filled { holds, share }| {
+        format!("of {holds} was {} full (rate times round trip) and ", percent(share.min(1.0)))
+    })
 }
 
 fn largest(streams: &[StreamEnd], of: fn(&StreamEnd) -> Option<ByteCount>) -> Option<ByteCount> {
@@ -219,6 +282,14 @@ const BUSY_ON_LOOPBACK: f64 = 0.6;
 /// Share of busy time from which a window or buffer is the limit; TCP's own tuning causes some per
 /// cent at the start.
 const HELD_BACK: f64 = 0.4;
+/// The same where the window or buffer is full besides. Seen with BBR, which paces: 25 to 42 % for
+/// a receive window of 64 KiB, 19 and 26 % for a send buffer of 4 MiB, and 0 % where the network is
+/// the limit.
+const HELD_BACK_FULL: f64 = 0.15;
+/// Share of a window or buffer from which it is full. Rate times round trip falls short of it: by
+/// the slow start that counts, and a send buffer by what the kernel counts for packets beside their
+/// data, which is a third. Where the kernel still lengthens a buffer, it is a third full at most.
+const FULL: f64 = 0.6;
 /// Rate variation below which a token bucket (or a link of fixed rate) is at work; competing
 /// traffic makes 5 % and more.
 const FLAT: f64 = 0.015;

@@ -11,13 +11,16 @@ use std::io::{self, ErrorKind};
 use std::net::{Shutdown, TcpStream};
 
 use netaware_record::StreamEnd;
-use netaware_units::{ByteCount, Mono, Span};
+use netaware_units::{BitRate, ByteCount, Mono, Span};
 use netaware_wire::control::TcpPlan;
 
 use super::meter::{FirstByte, Lane, LastByte};
 use super::moments::Moments;
 use super::sink::{Got, Sink};
-use super::{Carriage, Encryption, Ended, Ending, GRACE, LOOK_UP, grace, is_timeout, planned_end};
+use super::{
+    Carriage, Encryption, Ended, Ending, GRACE_ROUND_TRIPS, LOOK_UP, grace_over, is_timeout, planned_end,
+    round_trip,
+};
 use crate::clock;
 use crate::stop::StopFlag;
 use crate::tcp_info::stream_end;
@@ -30,7 +33,7 @@ pub(super) struct Receiver<'a> {
     last_byte: LastByte,
     /// How long sending takes by the plan.
     planned: Span,
-    deadline: Mono,
+    planned_end: Mono,
     /// Until then data of the path's queues are taken in, as long as some come.
     drained_by: Mono,
     limited_in_bytes: bool,
@@ -48,7 +51,7 @@ impl<'a> Receiver<'a> {
             first_byte: FirstByte::default(),
             last_byte: LastByte::default(),
             planned: end - start,
-            deadline: end + GRACE,
+            planned_end: end,
             drained_by: end + plan.longest_drain(),
             limited_in_bytes: plan.bytes.is_some(),
             reads_at_once: plan.block_spacing.is_some(),
@@ -129,22 +132,42 @@ impl<'a> Receiver<'a> {
                 reading.last_at = now;
                 return Ok(Ending::Stopped);
             }
-            if now >= self.deadline && self.is_overdue(stream, now) {
-                return Err(io::Error::new(
-                    ErrorKind::TimedOut,
-                    "the sender did not end when it should have",
-                ));
+            if now >= self.planned_end && self.is_overdue(stream, reading.bytes, now) {
+                return self.end_unheard(now);
             }
         }
     }
 
-    /// Whether no more is waited for. What the sender has left in the path's queues may still come,
-    /// and its end is behind it.
-    fn is_overdue(&self, stream: &TcpStream, now: Mono) -> bool {
-        let grace = grace(stream);
-        let is_draining =
-            now < self.drained_by && self.last_byte.get().is_some_and(|last| now - last < grace);
-        now >= self.deadline - GRACE + grace && !is_draining
+    /// Whether no more is waited for, the planned end being over. What the sender has left in the
+    /// path's queues may still come, and its end is behind it.
+    fn is_overdue(&self, stream: &TcpStream, bytes: u64, now: Mono) -> bool {
+        let round_trip = round_trip(stream);
+        let grace = grace_over(round_trip);
+        let Some((first, last)) = self.first_byte.get().zip(self.last_byte.get()) else {
+            // Nothing ever came: there is nothing that could drain.
+            return now >= self.planned_end - self.planned + grace;
+        };
+        let is_draining = now < self.drained_by && now - last < grace;
+        // The last data leave at the end, and the sender began up to a round trip later.
+        let is_silent = now >= self.planned_end + round_trip + BEGINS_LATE
+            && now - last > silence_that_ends(ByteCount(bytes), last - first, round_trip);
+        is_silent || (now >= self.planned_end + grace && !is_draining)
+    }
+
+    /// The end of a stream whose sender has not been heard to end. The reset with which it ends
+    /// goes once and may be lost; the data that came up to the planned end are a whole transfer.
+    fn end_unheard(&self, now: Mono) -> io::Result<Ending> {
+        let last = self.last_byte.get();
+        let came_to_the_end = last.is_some_and(|last| self.is_about_over(last)) && now < self.drained_by;
+        if came_to_the_end && !self.limited_in_bytes {
+            return Ok(Ending::Planned);
+        }
+        let why = match last.map(|last| now - last) {
+            None => "nothing came".to_owned(),
+            Some(silent) if silent > DRAINS_NOT => format!("nothing more came for {silent}"),
+            Some(_) => "the sender did not end when it should have".to_owned(),
+        };
+        Err(io::Error::new(ErrorKind::TimedOut, why))
     }
 
     /// A sender that ends in an orderly way before its time has been stopped.
@@ -167,6 +190,13 @@ impl<'a> Receiver<'a> {
         let slack = (self.planned / 10).max(EARLIEST_END);
         self.first_byte.get().is_some_and(|first| now - first >= self.planned - slack)
     }
+}
+
+/// How long nothing may come before a path has nothing left to give, if `bytes` of a stream came in
+/// `over`: a queue that drains lets a segment through now and then, and what was lost comes a round
+/// trip later.
+fn silence_that_ends(bytes: ByteCount, over: Span, round_trip: Span) -> Span {
+    DRAINS_NOT.max(round_trip * GRACE_ROUND_TRIPS).max(BitRate::mean(bytes, over).time_for(A_FEW_SEGMENTS))
 }
 
 /// Where one stream stands.
@@ -256,6 +286,11 @@ const WAKE_EVERY: Span = Span::from_micros(500);
 const ADAPT_EVERY: Span = Span::from_millis(2);
 /// Where more brought nothing; also the size of a read, which holds the socket's lock.
 pub(super) const HIGHEST_MARK: u64 = 1 << 20;
+/// Outages that mobile networks recover from are shorter.
+const DRAINS_NOT: Span = Span::from_secs(2);
+/// Of a thread that finds no core at once.
+const BEGINS_LATE: Span = Span::from_millis(100);
+const A_FEW_SEGMENTS: ByteCount = ByteCount(8 * 1500);
 /// A reset this long before the planned end is still the sender's way to end: clocks and starts
 /// differ.
 const EARLIEST_END: Span = Span::from_millis(250);

@@ -5,6 +5,7 @@ use netaware_record::Direction;
 use netaware_units::BitRate;
 
 mod carried;
+mod silent;
 mod spaced;
 mod stalled;
 mod times;

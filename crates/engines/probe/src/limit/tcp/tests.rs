@@ -191,6 +191,109 @@ fn each_transfer_gets_its_verdict() {
     }
 }
 
+/// Streams over 80 ms that were held back for so many per cent by the window and by the buffer.
+fn far(streams: u64, window: (u64, i64), buffer: (u64, i64)) -> TcpEnd {
+    let one = with(end(0.02, 0.0, 0.1), |stream| {
+        held(window.1, buffer.1)(stream);
+        stream.send_window = Some(ByteCount(window.0));
+        stream.send_buffer = Some(ByteCount(buffer.0));
+        (stream.min_rtt, stream.rtt) = (Some(MS * 80), Some(MS * 82));
+    });
+    let streams = (0..streams).map(|_| one.streams[0].clone()).collect();
+    TcpEnd { streams, ..one }
+}
+
+/// The verdict on them at so many kbit/s in all, with slices as flat as a shaper's.
+fn far_verdict(sender: &TcpEnd, kbits: u64) -> Limit {
+    tcp_limit(&TcpEvidence {
+        sender,
+        receiver: &end(0.02, 0.0, 0.1),
+        goodput: BitRate(kbits * 1000),
+        requested: None,
+        idle_rtt: Some(MS * 80),
+        loaded_rtt: Some(MS * 82),
+        counted: &ticks(300),
+        across: Across::Network,
+    })
+}
+
+#[test]
+fn a_receive_window_that_a_pacing_sender_fills_is_not_called_a_shaper() {
+    use LimitedBy::{Network, ReceiveWindow, Shaper};
+    const BUFFER: (u64, i64) = (1_161_216, 0);
+    let rows = [
+        // 64 KiB over 80 ms: held back 34 %, and rate times round trip is the window.
+        (far(1, (80_512, 34), BUFFER), 7866, ReceiveWindow),
+        // Four streams without window scaling.
+        (far(4, (65_535, 36), BUFFER), 23_213, ReceiveWindow),
+        // A second whose slow start counts.
+        (far(1, (65_535, 27), BUFFER), 4569, ReceiveWindow),
+        // The window was full for a moment, or there is room in it.
+        (far(1, (80_512, 10), BUFFER), 7866, Shaper),
+        (far(1, (160_000, 34), BUFFER), 7866, Shaper),
+        // A path that loses is the limit itself.
+        (with(far(1, (80_512, 34), BUFFER), |stream| stream.retransmits = Some(40)), 7866, Shaper),
+        (
+            with(far(1, (80_512, 34), BUFFER), |stream| {
+                (stream.delivered, stream.delivered_marked) = (Some(10_000), Some(500));
+            }),
+            7866,
+            Network,
+        ),
+    ];
+    for (n, (sender, kbits, want)) in rows.into_iter().enumerate() {
+        let limit = far_verdict(&sender, kbits);
+        assert_eq!(limit.by, want, "row {n}: {}", limit.evidence);
+    }
+    let limit = far_verdict(&far(1, (80_512, 34), BUFFER), 7866);
+    assert_eq!(
+        limit.evidence,
+        "the receive window of 78.6 KiB was 98 % full (rate times round trip) and held the sender back 34 % \
+         of its busy time (receive buffer 6.00 MiB at a round trip of 80.0 ms), receiver CPU 2 %"
+    );
+}
+
+#[test]
+fn a_send_buffer_that_a_pacing_sender_fills_is_not_unknown() {
+    let verdict = |share, buffer| far_verdict(&far(4, (14_000_000, 0), (buffer, share)), 1_130_000);
+    let limit = verdict(19, 4 << 20);
+    assert_eq!(
+        limit,
+        Limit::new(
+            LimitedBy::SocketBuffer,
+            "the send buffer of 16.0 MiB was 67 % full (rate times round trip) and held the sender back 19 % of \
+             its busy time (4.00 MiB at a round trip of 80.0 ms), sender CPU 2 %"
+        )
+    );
+    // A buffer that the kernel still lengthens is not the limit.
+    assert_eq!(verdict(19, 16 << 20).by, LimitedBy::Shaper);
+    assert_eq!(verdict(5, 4 << 20).by, LimitedBy::Shaper);
+}
+
+#[test]
+fn marks_of_congestion_are_not_nothing_that_stands_out() {
+    let marked = |marked| {
+        with(end(0.1, 0.0, 0.2), |stream| {
+            (stream.delivered, stream.delivered_marked) = (Some(10_000), Some(marked));
+        })
+    };
+    let idle = end(0.1, 0.0, 0.2);
+    let limit = judged(&marked(490), &idle, None, Some((MS * 10, MS * 11)));
+    assert_eq!(
+        limit,
+        Limit::new(
+            LimitedBy::Network,
+            "ECN marks on 4.90 % of segments; 0 segments sent again; round trip 10.0 ms idle, 11.0 ms loaded; \
+             CPU sender 10 %, receiver 10 %; held by window 0 %, by buffer 0 %"
+        )
+    );
+    for few in [0, 2] {
+        let limit = judged(&marked(few), &idle, None, Some((MS * 10, MS * 11)));
+        assert_eq!(limit.by, LimitedBy::Unknown, "{}", limit.evidence);
+        assert_eq!(limit.evidence.contains("ECN"), few > 0, "{}", limit.evidence);
+    }
+}
+
 #[test]
 fn loopback_never_blames_the_network() {
     use LimitedBy::{ReceiverCpu, SenderCpu, SocketBuffer, Unknown};
