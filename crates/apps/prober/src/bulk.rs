@@ -216,13 +216,13 @@ struct Unheard {
 impl Unheard {
     fn of(transfers: &[Transfer], planned_end: Mono, round_trip: Span) -> Self {
         let is_tcp = transfers.iter().any(|transfer| matches!(transfer.plan, BulkPlan::Tcp(_)));
-        Self::after(planned_end, round_trip, !is_tcp)
+        Self { is_over: !is_tcp, ..Self::after(planned_end, round_trip) }
     }
 
-    fn after(planned_end: Mono, round_trip: Span, is_over: bool) -> Self {
+    fn after(planned_end: Mono, round_trip: Span) -> Self {
         let usual_end = planned_end + round_trip * EXCHANGES + SOON;
         let latest = planned_end + tcp::grace_over(round_trip) + round_trip * EXCHANGES;
-        Self { usual_end, latest, moved_at: None, is_over }
+        Self { usual_end, latest, moved_at: None, is_over: false }
     }
 
     /// Data have come.
@@ -590,18 +590,18 @@ mod tests {
         let at = |ms: i64| Mono(10_000_000_000) + Span::from_millis(ms);
         let round_trip = Span::from_millis(20);
         // The last data came before the planned end.
-        let mut silent = Unheard::after(at(0), round_trip, false);
+        let mut silent = Unheard::after(at(0), round_trip);
         silent.moved(at(-1500));
         assert_eq!(silent.worth_saying(at(430)), None, "the report may still be on its way");
         assert_eq!(silent.worth_saying(at(440)), Some(Span::from_millis(2600)));
         assert_eq!(silent.worth_saying(at(460)), None, "said once");
         // While data come, the queue drains, and that is said elsewhere.
-        let mut draining = Unheard::after(at(0), round_trip, false);
+        let mut draining = Unheard::after(at(0), round_trip);
         draining.moved(at(400));
         assert_eq!(draining.worth_saying(at(500)), None);
         assert_eq!(draining.worth_saying(at(900)), Some(Span::from_millis(2140)));
         // A round trip of two seconds has a longer grace.
-        let mut far = Unheard::after(at(0), Span::from_secs(2), false);
+        let mut far = Unheard::after(at(0), Span::from_secs(2));
         assert_eq!(far.worth_saying(at(4_300)), None);
         assert_eq!(far.worth_saying(at(4_400)), Some(Span::from_millis(5_600)));
     }

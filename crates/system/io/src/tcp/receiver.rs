@@ -196,7 +196,12 @@ impl<'a> Receiver<'a> {
 /// `over`: a queue that drains lets a segment through now and then, and what was lost comes a round
 /// trip later.
 fn silence_that_ends(bytes: ByteCount, over: Span, round_trip: Span) -> Span {
-    DRAINS_NOT.max(round_trip * GRACE_ROUND_TRIPS).max(BitRate::mean(bytes, over).time_for(A_FEW_SEGMENTS))
+    let least = DRAINS_NOT.max(round_trip * GRACE_ROUND_TRIPS);
+    if bytes == ByteCount(0) {
+        return least;
+    }
+    // A single read takes no time.
+    least.max(BitRate::mean(bytes, over.max(Span(1))).time_for(A_FEW_SEGMENTS))
 }
 
 /// Where one stream stands.
