@@ -198,15 +198,15 @@ impl<'a> Live<'a> {
             Progress::Rate { point, .. } => {
                 state.rate = point.rate.as_ref().map(|rate| BitRate(rate.estimate.max(0.0) as u64));
             }
-            Progress::Note(_) => {}
+            Progress::Note(_) | Progress::Longer(_) => {}
         }
     }
 
     fn show_to_people(&mut self, progress: &Progress) {
-        if let Progress::Note(text) = progress {
+        if let Progress::Note(text) | Progress::Longer(text) = progress {
             self.held.push(format!("note: {}", plain(text)));
         }
-        if somebody_answered(progress) {
+        if is_time_for_remarks(progress) {
             for line in std::mem::take(&mut self.held) {
                 if !self.said.contains(&line) {
                     self.remark(&line);
@@ -278,11 +278,13 @@ impl<'a> Live<'a> {
 const MOST_REMEMBERED: usize = 100;
 
 /// Connecting is a phase of no version; what is done over one version is done with an answering
-/// responder.
-fn somebody_answered(progress: &Progress) -> bool {
+/// responder. How long it takes is said whether somebody answers or not: the person waits.
+fn is_time_for_remarks(progress: &Progress) -> bool {
     match progress {
         Progress::Phase { version, .. } => version.is_some(),
-        Progress::Queued { .. } | Progress::Interval { .. } | Progress::Rate { .. } => true,
+        Progress::Queued { .. } | Progress::Interval { .. } | Progress::Rate { .. } | Progress::Longer(_) => {
+            true
+        }
         Progress::Note(_) => false,
     }
 }
@@ -338,6 +340,15 @@ mod tests {
         for (seconds, want) in rows {
             assert_eq!(rough(Span::from_secs(seconds)), want);
         }
+    }
+
+    #[test]
+    fn a_time_that_is_taken_back_is_said_although_nobody_has_answered() {
+        let connecting =
+            Progress::Phase { what: "connect".into(), version: None, done: Span::ZERO, total: Span::ZERO };
+        assert!(!is_time_for_remarks(&connecting));
+        assert!(!is_time_for_remarks(&Progress::Note("IPv6: no address".into())));
+        assert!(is_time_for_remarks(&Progress::Longer("this takes about 11.0 s instead of 4.00 s".into())));
     }
 
     #[test]

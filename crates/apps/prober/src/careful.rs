@@ -14,6 +14,7 @@ use netaware_units::{BitRate, ByteCount, SendRate, Span};
 
 use crate::echo::{EchoOrder, EchoSizes};
 use crate::lane::{self, Lane};
+use crate::lease;
 use crate::request::Target;
 
 /// The rate of a stream in this direction: `ceiling`, or less if the path was seen to carry less.
@@ -40,6 +41,12 @@ pub(crate) fn rate(
         lane.warn(&format!("no rate was given, and {why}: the stream runs at {rate}; -b sets a rate"));
     }
     rate
+}
+
+/// How long that takes in one direction of a path that carries the ceiling and loses nothing: a pair
+/// and a train, each with its answers, and the exchanges around them.
+pub(crate) fn lasts(exchange: Span) -> Span {
+    lease::exchanges(exchange, 1) + (TRAIN + exchange) * 2
 }
 
 /// What the path was seen to carry in this direction, at most `ceiling`; `None` where no answer

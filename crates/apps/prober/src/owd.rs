@@ -138,11 +138,16 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
     let reflectors: Vec<_> = addresses.iter().map(|it| it.as_ref().ok().copied()).collect();
     let (mut versions, mut locals, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     watch.phase("one-way delay: what the path carries", None);
-    let slower = slowed(request, &reflectors, stop, &mut warnings);
+    let (slower, heard) = slowed(request, &reflectors, stop, &mut warnings);
     let request = &slower;
     watch.phase(PHASE, None);
-    if slower.slowing == Slowing::KeepsCount {
-        watch.announce_because(request.lasts(), "packets go at longer intervals where the path carries less");
+    if heard == Heard::Nobody && request.waiting == Waiting::AtLeast {
+        announce_silence(request, request.sends_for(), &mut watch);
+    } else {
+        watch.announce_because(
+            request.lasts(),
+            "what the path carries is found out first, and packets go at longer intervals where that is less",
+        );
     }
     let flows = all(request, &reflectors, stop, &mut watch);
     for ((version, address), flow) in target.versions.iter().zip(addresses).zip(flows) {
@@ -176,33 +181,30 @@ fn slowed(
     reflectors: &[Option<SocketAddr>],
     stop: &StopFlag,
     warnings: &mut Vec<String>,
-) -> OwdRequest {
+) -> (OwdRequest, Heard) {
     if request.slowing == Slowing::Never {
-        return request.clone();
+        return (request.clone(), Heard::Unknown);
     }
-    let local = netaware_host::clock::read();
-    let options = StampOptions {
-        interval: Span(1_000),
-        count: Some(FEW),
-        patience: FEW_PATIENCE,
-        waiting: Waiting::Exactly,
-        ..request.flow(&local)
-    };
-    let together: Span = thread::scope(|scope| {
+    let options = few(request);
+    let logs: Vec<StampLog> = thread::scope(|scope| {
         let each = |to: &SocketAddr| {
             let (to, options) = (*to, &options);
             scope.spawn(move || {
                 let mut log = StampLog::default();
-                let run = stamp::run(to, options, stop, &mut |event| log.observe(&event));
-                run.ok().and_then(|_| apart(&log)).unwrap_or_default()
+                // Why a flow cannot be is said of the measurement itself.
+                let _ = stamp::run(to, options, stop, &mut |event| log.observe(&event));
+                log
             })
         };
         let started: Vec<_> = reflectors.iter().flatten().map(each).collect();
-        started.into_iter().filter_map(|flow| flow.join().ok()).sum()
+        started.into_iter().filter_map(|flow| flow.join().ok()).collect()
     });
+    let is_silent = logs.iter().all(|log| log.exchanges().is_empty());
+    let heard = if is_silent { Heard::Nobody } else { Heard::Somebody };
+    let together: Span = logs.iter().filter_map(apart).sum();
     let needed = together * 5 / 4;
     if needed <= request.interval {
-        return request.clone();
+        return (request.clone(), heard);
     }
     warnings.push(format!(
         "no --interval was given, and packets came no closer than {together} apart: they are sent every {needed} \
@@ -211,7 +213,27 @@ fn slowed(
     ));
     let fitting = (request.sends_for().nanos() / needed.nanos().max(1)).max(1).cast_unsigned();
     let count = if request.slowing == Slowing::KeepsTime { fitting } else { request.count };
-    OwdRequest { interval: needed, count, ..request.clone() }
+    (OwdRequest { interval: needed, count, ..request.clone() }, heard)
+}
+
+/// Whether the first few packets were answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    /// None were sent.
+    Unknown,
+    Nobody,
+    Somebody,
+}
+
+/// A few packets right behind each other.
+fn few(request: &OwdRequest) -> StampOptions {
+    StampOptions {
+        interval: FEW_APART,
+        count: Some(FEW),
+        patience: FEW_PATIENCE,
+        waiting: Waiting::Exactly,
+        ..request.flow(&netaware_host::clock::read())
+    }
 }
 
 /// The mean time from answer to answer; `None` where there are no two.
@@ -225,6 +247,8 @@ fn apart(log: &StampLog) -> Option<Span> {
 /// Packets that show what the path carries, and how long they are waited for.
 const FEW: u64 = 4;
 const FEW_PATIENCE: Span = Span::from_secs(2);
+/// A plan of packets that are closer has more of them within their patience than it may.
+const FEW_APART: Span = Span::from_micros(50);
 
 fn all(
     request: &OwdRequest,
@@ -247,47 +271,59 @@ fn all(
         };
         let started: Vec<_> = addresses.iter().enumerate().map(start).collect();
         drop(tell);
-        announce_patience(request, starts_at, &told, watch);
+        let flows = addresses.iter().flatten().count();
+        announce_patience(request, flows, starts_at, &told, watch);
         started.into_iter().map(|flow| flow.and_then(|flow| flow.join().ok())).collect()
     })
 }
 
 /// Says beforehand where the last answers are waited for longer than was promised: as soon as an
-/// answer shows that, or at the end of the promise if nobody has answered yet. Returns when all
-/// flows are over.
+/// answer shows that, or where one of the flows had none within the patience that was promised.
+/// Returns when all flows are over.
 fn announce_patience(
     request: &OwdRequest,
+    flows: usize,
     starts_at: Mono,
     told: &Receiver<(IpVersion, Span)>,
     watch: &mut Watch<'_>,
 ) {
-    let (promised, mut longest) = (starts_at + request.lasts(), None);
+    let (mut longest, mut heard) = (None, Vec::new());
+    let mut looks_for_silence = request.waiting == Waiting::AtLeast;
+    let until = |patience: Span| starts_at + request.sends_for() + patience - clock::now();
     loop {
-        let left = promised - clock::now();
-        let news = if left > Span::ZERO {
-            told.recv_timeout(left.to_std())
+        let news = if looks_for_silence {
+            told.recv_timeout((starts_at + request.patience - clock::now()).or_zero().to_std())
         } else {
             told.recv().map_err(|_| RecvTimeoutError::Disconnected)
         };
-        let until = |patience: Span| starts_at + request.sends_for() + patience - clock::now();
         match news {
-            Ok((version, patience)) if longest.is_none_or(|known| patience > known) => {
-                longest = Some(patience);
-                let why = format!("on this path an answer is waited for {patience}");
-                watch.announce_because(until(patience), &why);
-                // Somebody answers there: what is to be said is said now.
-                watch.phase(PHASE, Some(version));
+            Ok((version, patience)) => {
+                if !heard.contains(&version) {
+                    heard.push(version);
+                }
+                looks_for_silence &= heard.len() < flows;
+                if longest.is_none_or(|known| patience > known) {
+                    longest = Some(patience);
+                    let why = format!("on this path an answer is waited for {patience}");
+                    watch.announce_because(until(patience), &why);
+                    // Somebody answers there: what is to be said is said now.
+                    watch.phase(PHASE, Some(version));
+                }
             }
-            Ok(_) => {}
-            Err(RecvTimeoutError::Timeout) if longest.is_none() && request.waiting == Waiting::AtLeast => {
-                let patience = UNKNOWN.max(request.patience);
-                let why = format!("no answer has come yet, and the first is waited for {patience}");
-                watch.announce_because(until(patience), &why);
+            Err(RecvTimeoutError::Timeout) => {
+                looks_for_silence = false;
+                announce_silence(request, until(Span::ZERO), watch);
             }
-            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
+}
+
+/// Packets are sent for another `sends_for`, and nobody knows yet how long answers take.
+fn announce_silence(request: &OwdRequest, sends_for: Span, watch: &mut Watch<'_>) {
+    let patience = UNKNOWN.max(request.patience);
+    let why = format!("no answer has come yet, and the first is waited for {patience}");
+    watch.announce_because(sends_for.or_zero() + patience, &why);
 }
 
 /// Ends early where the first packets have no answer at all: there is nobody. What answers show of
@@ -417,12 +453,40 @@ mod tests {
         drop(tell);
         let mut notes = Vec::new();
         let mut listener = |progress| match progress {
-            Progress::Note(note) => notes.push(note),
+            Progress::Longer(note) => notes.push(note),
             // People are shown notes once it is known that somebody answers.
             other => assert!(matches!(other, Progress::Phase { version: Some(_), .. }), "{other:?}"),
         };
-        announce_patience(&request, clock::now(), &told, &mut Watch::new(request.lasts(), &mut listener));
+        announce_patience(&request, 1, clock::now(), &told, &mut Watch::new(request.lasts(), &mut listener));
         notes
+    }
+
+    #[test]
+    fn a_version_that_does_not_answer_is_announced_before_the_promise_is_broken() {
+        let request = OwdRequest { count: 300, ..OwdRequest::new(Target::new("h")) };
+        let (tell, told) = channel();
+        tell.send((IpVersion::V4, request.patience)).unwrap();
+        let (mut tell, mut notes) = (Some(tell), Vec::new());
+        let mut listener = |progress| {
+            if let Progress::Longer(note) = progress {
+                notes.push(note);
+                // The flows are over.
+                tell.take();
+            }
+        };
+        let began_at = clock::now() - request.patience;
+        announce_patience(&request, 2, began_at, &told, &mut Watch::new(request.lasts(), &mut listener));
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].contains("no answer has come yet, and the first is waited for 5.00 s"), "{notes:?}");
+    }
+
+    #[test]
+    fn the_packets_that_show_what_a_path_carries_are_a_plan_that_can_be_carried_out() {
+        let stop = StopFlag::new();
+        stop.raise();
+        let options = few(&OwdRequest::new(Target::new("127.0.0.1")));
+        let run = stamp::run("127.0.0.1:9".parse().unwrap(), &options, &stop, &mut |_| {});
+        assert!(!matches!(run, Err(StampRunError::Plan(_))), "{:?}", run.err());
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub enum Progress {
     },
     /// A remark for the person who waits.
     Note(String),
+    /// A remark that takes back how long it was to last, which is worth reading only at once.
+    Longer(String),
 }
 
 /// Counts the time that phases take against the plan, and tells the listener.
@@ -95,7 +97,7 @@ impl<'a> Watch<'a> {
     pub(crate) fn announce_because(&mut self, rest: Span, why: &str) {
         let whole = self.done() + rest;
         if let Some(note) = longer(self.total, whole, why) {
-            self.tell(Progress::Note(note));
+            self.tell(Progress::Longer(note));
         }
         self.total = whole;
     }
@@ -105,7 +107,7 @@ impl<'a> Watch<'a> {
         if !std::mem::replace(&mut self.is_draining_said, true) {
             let note =
                 "the time is up, and what is still in the path's queues is waited for: this takes up to";
-            self.tell(Progress::Note(format!("{note} {at_most} longer")));
+            self.tell(Progress::Longer(format!("{note} {at_most} longer")));
         }
     }
 

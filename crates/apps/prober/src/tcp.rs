@@ -27,6 +27,8 @@ pub fn tcp(request: &TcpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         counted: request.bytes_in_all().is_some(),
         connects: attach::connects_in_turn(request.streams),
         drain: TcpPlan::longest_drain_after,
+        preparing: &|_| Span::ZERO,
+        settling: |_| Span::ZERO,
     };
     turns::take(course, stop, progress, &|_, _| {}, &|lane, found, rounds, watch| {
         let orders = orders(request, rounds);

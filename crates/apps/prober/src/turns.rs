@@ -25,6 +25,21 @@ pub(crate) struct Course<'a> {
     pub(crate) connects: i64,
     /// How long queues may be waited for after a turn that has sent for so long.
     pub(crate) drain: fn(Span) -> Span,
+    /// What preparing one version takes where nothing is lost and an exchange takes so long.
+    pub(crate) preparing: &'a dyn Fn(Span) -> Span,
+    /// How long the receiver of a turn listens on after its end on a path of this round trip.
+    pub(crate) settling: fn(Span) -> Span,
+}
+
+impl Course<'_> {
+    /// What all turns take, where an exchange with the responder takes so long.
+    fn lasts(&self, lanes: &[Lane], rounds: u16, exchange: Span) -> Span {
+        let of = |lane: &Lane| {
+            let around = lease::exchanges(exchange, self.connects) + (self.settling)(lane.round_trip());
+            self.time + around * i64::from(rounds)
+        };
+        lanes.iter().filter(|lane| lane.is_alive()).map(of).sum()
+    }
 }
 
 /// Turns of each version when both are measured: two, in ABBA order.
@@ -41,7 +56,7 @@ pub(crate) fn take(
     prepare: &dyn Fn(&mut Lane, &mut Watch<'_>),
     turn: &dyn Fn(&mut Lane, &mut Findings, u16, &mut Watch<'_>),
 ) -> Record {
-    let opened = report::Opening::now(course.command, course.target, course.options);
+    let opened = report::Opening::now(course.command, course.target, course.options.clone());
     let versions = i64::try_from(course.target.versions.len()).unwrap_or(1);
     let mut watch = Watch::new(course.time * versions, progress);
     watch.phase("connect", None);
@@ -53,11 +68,14 @@ pub(crate) fn take(
     let around = lease::around(&lanes, i64::from(rounds), course.connects);
     let drain = (course.drain)(course.time / i64::from(rounds));
     lane::reserve_all(&mut lanes, course.time * versions + around + drain + SLACK, stop, &mut watch);
-    let sending = course.time * i64::try_from(alive).unwrap_or(1);
     let exchange = lease::exchange(&lanes, watch.done());
+    let rest = course.lasts(&lanes, rounds, exchange);
+    let preparing = (course.preparing)(exchange) * i64::try_from(alive).unwrap_or(1);
+    watch.announce(preparing + rest, exchange);
+    let began_at = watch.done();
     lanes.iter_mut().filter(|lane| lane.is_alive()).for_each(|lane| prepare(lane, &mut watch));
-    let transfers = i64::from(rounds) * i64::try_from(alive).unwrap_or(1);
-    watch.announce(sending + lease::exchanges(exchange, course.connects) * transfers, exchange);
+    let took = watch.done() - began_at;
+    watch.announce_because(rest, &format!("finding out what the path carries has taken {took}"));
     let mut turns_left = i64::from(rounds) * i64::try_from(alive).unwrap_or(1);
     for round in 0..rounds {
         for index in lane::turns(lanes.len(), round) {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use netaware_io::stop::StopFlag;
 use netaware_record::{IpVersion, Record};
+use netaware_stats::patience;
 use netaware_units::{SendRate, Span};
 use netaware_wire::control::{MAX_UDP_DRAIN, UdpPlan, UdpSend};
 
@@ -29,6 +30,8 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         counted: request.packets.is_some() || request.histogram.is_some() || request.log || request.burst > 1,
         connects: 1,
         drain: |_| MAX_UDP_DRAIN,
+        preparing: &|exchange| preparing(request, exchange),
+        settling: patience::after_the_end,
     };
     // Nothing is sent before the path is known where nobody typed a rate.
     let known: RefCell<Vec<(IpVersion, Vec<SendRate>)>> = RefCell::default();
@@ -55,6 +58,15 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         }
         found.udp.extend(done);
     })
+}
+
+/// What [`careful_rates`] takes where nothing is lost.
+fn preparing(request: &UdpRequest, exchange: Span) -> Span {
+    let directions = request.directions.each().len();
+    match request.pace {
+        Pace::AtMost(_) => careful::lasts(exchange) * i64::try_from(directions).unwrap_or(1),
+        Pace::Unlimited | Pace::Rate(_) | Pace::Spacing(_) => Span::ZERO,
+    }
 }
 
 /// A rate for each direction.

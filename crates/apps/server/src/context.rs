@@ -120,14 +120,23 @@ impl Context {
     }
 
     /// This host as seen by whoever speaks to `local`, with what its stamps and sends are worth,
-    /// since who asks it for trains has to know. Costs some milliseconds the first time.
+    /// since who asks it for trains has to know. Waits for [`Self::measure_stamps`] if that is not
+    /// over.
     pub(crate) fn host(&self, local: IpAddr) -> HostInfo {
         let mut hosts = locked(&self.hosts);
         if hosts.len() >= MAX_HOSTS {
             hosts.clear();
         }
-        let stamps = || *self.stamps.get_or_init(volley::stamp_timing);
-        hosts.entry(local).or_insert_with(|| HostInfo { stamps: stamps(), ..describe(&[local]) }).clone()
+        hosts
+            .entry(local)
+            .or_insert_with(|| HostInfo { stamps: self.measure_stamps(), ..describe(&[local]) })
+            .clone()
+    }
+
+    /// What this host's stamps and sends are worth. Takes between 50 ms and a second the first time,
+    /// which is done before the first session needs it: its prober would take that for the path's.
+    pub(crate) fn measure_stamps(&self) -> Option<StampTiming> {
+        *self.stamps.get_or_init(volley::stamp_timing)
     }
 
     /// What this responder's data channels show; made when the first one is opened. `None` without

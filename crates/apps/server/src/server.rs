@@ -142,6 +142,8 @@ impl Server {
         let Self { context, listeners, runtime, stopper, reflectors_stop, stamp, .. } = self;
         let threads = start_reflectors(&context.reflectors)?;
         let stamp = stamp.start(&context)?;
+        let measured = Arc::clone(&context);
+        let stamps = thread::Builder::new().name("stamps".into()).spawn(move || measured.measure_stamps());
         runtime.block_on(serve(&context, listeners));
         runtime.shutdown_background();
         // Tasks that were cut off must not outlive the sockets they speak for.
@@ -149,6 +151,8 @@ impl Server {
         reflectors_stop.raise();
         end_reflectors(&context.reflectors, threads);
         stamp.end();
+        // Without it the first session has measured them.
+        let _ = stamps.map(JoinHandle::join);
         log_dropped(&context.flows);
         Ok(())
     }

@@ -294,7 +294,8 @@ fn successive(series: &[Option<i64>]) -> Option<DelaySummary> {
 
 fn excess(series: &[Option<i64>]) -> Option<DelaySummary> {
     let excess = pdv(series).into_iter().map(|excess| Span(i64::try_from(excess).unwrap_or(i64::MAX)));
-    summary::of_delays(&excess.collect::<Vec<_>>())
+    // One delay alone does not vary.
+    summary::of_delays(&excess.collect::<Vec<_>>()).filter(|it| it.count > 1)
 }
 
 fn jitter(series: &[Option<i64>]) -> Option<Span> {

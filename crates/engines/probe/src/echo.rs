@@ -33,6 +33,8 @@ use netaware_stats::patience::Patience;
 use netaware_units::{Mono, Span, Stamp};
 use netaware_wire::echo::{self, Form, Reply};
 
+use crate::standstill::Standstill;
+
 pub use exchange::{EchoCounts, EchoEvent, Exchange, Ignored};
 pub use plan::{EchoPlan, Pacing, PlanError};
 pub use schedule::Schedule;
@@ -54,6 +56,7 @@ pub struct EchoTrain {
     /// Set by `Stop`: answers are awaited until then and no
     /// longer.
     ends_at: Option<Mono>,
+    standstill: Standstill,
 }
 
 impl EchoTrain {
@@ -87,6 +90,7 @@ impl EchoTrain {
             highest_answered: None,
             sends_until: None,
             ends_at: None,
+            standstill: Standstill::default(),
         })
     }
 
@@ -259,10 +263,11 @@ impl EchoTrain {
         self.highest_answered.is_some_and(|highest| seq < highest)
     }
 
-    fn wait_until(&mut self) -> Option<Mono> {
+    fn wait_until(&mut self, now: Mono) -> Option<Mono> {
         let verdict = self.window.first_open().map(|open| open.deadline);
         let end = self.ends_at.filter(|_| verdict.is_some());
         let verdict = [verdict, end].into_iter().flatten().min();
+        let verdict = verdict.map(|at| self.standstill.verdict_at(at, now));
         [self.next_send_at(), verdict].into_iter().flatten().min()
     }
 }
@@ -271,6 +276,7 @@ impl Engine for EchoTrain {
     type Event = EchoEvent;
 
     fn handle(&mut self, now: Mono, input: Input<'_>) {
+        self.standstill.observe(now);
         match input {
             Input::Wake => {}
             Input::Stop if self.ends_at.is_some() => self.ends_at = Some(now),
@@ -289,7 +295,7 @@ impl Engine for EchoTrain {
     /// # Panics
     /// When `out` is shorter than the plan's `length`.
     fn poll(&mut self, now: Mono, out: &mut [u8]) -> Output<EchoEvent> {
-        self.expire(now);
+        self.expire(self.standstill.judged(now));
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }
@@ -298,7 +304,9 @@ impl Engine for EchoTrain {
         {
             return self.send(now, due, out);
         }
-        self.wait_until().map_or(Output::Done, Output::Wait)
+        let Some(at) = self.wait_until(now) else { return Output::Done };
+        self.standstill.wake_at(at);
+        Output::Wait(at)
     }
 }
 

@@ -42,6 +42,7 @@ pub mod tcp_times;
 pub mod warm_up;
 
 mod published;
+mod standstill;
 
 pub use echo::{EchoCounts, EchoEvent, EchoPlan, EchoTrain, Exchange, Pacing};
 pub use path_mtu::{PathMtu, PathMtuPlan, PathMtuSearch};

@@ -31,6 +31,8 @@ use netaware_wire::echo::number_from;
 use netaware_wire::stamp::tlv::{self, Question, Questions, Told};
 use netaware_wire::stamp::{Mode, Reply, Request, Timestamp};
 
+use crate::standstill::Standstill;
+
 pub use exchange::{Ignored, LostRun, StampCounts, StampEvent, StampExchange};
 pub use plan::{StampPlan, StampPlanError};
 use window::{Arrival, Seen, Window};
@@ -53,6 +55,9 @@ pub struct StampFlow {
     if_silent: IfSilent,
     /// Set by `Stop`: answers are awaited until then and no longer.
     ends_at: Option<Mono>,
+    standstill: Standstill,
+    /// The longest round trip.
+    longest: Span,
 }
 
 /// What becomes of a flow whose first packets have no answer at all within patience.
@@ -98,6 +103,8 @@ impl StampFlow {
             is_heard: false,
             if_silent: IfSilent::GoOn,
             ends_at: None,
+            standstill: Standstill::default(),
+            longest: Span::ZERO,
             plan,
         })
     }
@@ -161,13 +168,17 @@ impl StampFlow {
         if !self.all_are_sent() {
             return Some((self.next_due - LEAD, self.next_due));
         }
-        self.wants_closer(now).then_some((self.next_due - LEAD, self.next_due))
+        let judged = self.standstill.judged(now);
+        self.wants_closer(judged).then_some((self.next_due - LEAD, self.next_due))
     }
 
     fn send(&mut self, now: Mono, due: Mono, out: &mut [u8]) -> Output<StampEvent> {
         let closes = self.all_are_sent();
         let sent_at = self.plan.wall(due.max(now));
-        let seq = self.window.push(due.max(now), sent_at, closes);
+        // A closer only has to come behind what is missing: it is not waited for as a packet is.
+        let patience = self.patience.span();
+        let patience = if closes { patience.min(self.longest * 2 + CLOSER_MARGIN) } else { patience };
+        let seq = self.window.push(due.max(now), sent_at, patience, closes);
         if closes {
             self.closers += 1;
             self.next_due = due.max(now) + CLOSER_GAP;
@@ -234,6 +245,7 @@ impl StampFlow {
         let Some(rtt) = self.window.since_departure(seq, at) else { return };
         let before = self.patience.span();
         self.patience.observe(rtt);
+        self.longest = self.longest.max(rtt);
         let patience = self.patience.span();
         if patience != before {
             self.window.set_patience(patience);
@@ -283,12 +295,14 @@ impl Engine for StampFlow {
     type Event = StampEvent;
 
     fn handle(&mut self, now: Mono, input: Input<'_>) {
+        self.standstill.observe(now);
         match input {
             Input::Wake | Input::Handed { .. } => {}
             Input::Stop if self.ends_at.is_some() => self.ends_at = Some(now),
             Input::Stop => self.ends_at = Some(now + LINGER.min(self.plan.patience)),
             Input::Datagram { bytes, rx, ttl } => {
-                self.settle(now);
+                // What came in a standstill is judged by its stamp.
+                self.settle(self.standstill.judged(now).max(rx.at.min(now)));
                 self.take(bytes, rx, ttl);
             }
             Input::Sent { tag, tx } => self.window.sent(tag, tx),
@@ -299,7 +313,7 @@ impl Engine for StampFlow {
     /// # Panics
     /// When `out` is shorter than the plan's `length`.
     fn poll(&mut self, now: Mono, out: &mut [u8]) -> Output<StampEvent> {
-        self.settle(now);
+        self.settle(self.standstill.judged(now));
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }
@@ -311,11 +325,14 @@ impl Engine for StampFlow {
         }
         let verdict = self.window.next_verdict_at(now);
         let end = self.ends_at.filter(|_| !self.window.is_empty());
-        let wake_at = [next.map(|(send_at, _)| send_at), verdict, end].into_iter().flatten().min();
-        match wake_at {
-            Some(at) => Output::Wait(at.max(now + Span(1))),
-            None => Output::Done,
-        }
+        let verdict = [verdict, end].into_iter().flatten().min();
+        let verdict = verdict.map(|at| self.standstill.verdict_at(at, now));
+        let Some(at) = [next.map(|(send_at, _)| send_at), verdict].into_iter().flatten().min() else {
+            return Output::Done;
+        };
+        let at = at.max(now + Span(1));
+        self.standstill.wake_at(at);
+        Output::Wait(at)
     }
 }
 
@@ -327,6 +344,8 @@ const LEAD: Span = Span::from_micros(200);
 const LINGER: Span = Span::from_millis(250);
 /// Between closers: long enough not to fall into the same burst of losses.
 const CLOSER_GAP: Span = Span::from_millis(20);
+/// A closer is waited for two round trips and this.
+const CLOSER_MARGIN: Span = Span::from_millis(100);
 
 impl StampPlan {
     /// The wall clock as it was when the plan was made, carried on: a step of the clock meanwhile

@@ -109,7 +109,7 @@ pub(crate) fn event(progress: &Progress) -> Value {
         Progress::Rate { version, direction, point } => {
             json!({"event": "rate", "version": version, "direction": direction, "point": point})
         }
-        Progress::Note(text) => json!({"event": "note", "text": text}),
+        Progress::Note(text) | Progress::Longer(text) => json!({"event": "note", "text": text}),
     }
 }
 

@@ -235,6 +235,47 @@ fn ping_pong_goes_on_after_patience_when_everything_is_lost() {
 }
 
 #[test]
+fn answers_that_came_while_the_program_was_stopped_are_not_lost() {
+    let mut train =
+        EchoTrain::new(EchoPlan { patience: MS * 1000, ..plan(2, Pacing::Even(MS * 10)) }).unwrap();
+    let (mut out, mut asked) = ([0; 64], Vec::new());
+    let mut now = Mono(0);
+    while asked.len() < 2 {
+        match train.poll(now, &mut out) {
+            Output::Send { tag, due, .. } => {
+                asked.push((tag, due.max(now), out));
+                train.handle(now, Input::Sent { tag, tx: Stamp::application(due.max(now)) });
+            }
+            Output::Wait(until) => {
+                now = until;
+                train.handle(now, Input::Wake);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(matches!(train.poll(now, &mut out), Output::Wait(_)));
+    let resumed_at = now + MS * 6000;
+    // The clock says that both are overdue, and a wake-up is, too.
+    train.handle(resumed_at, Input::Wake);
+    assert!(matches!(train.poll(resumed_at, &mut out), Output::Wait(at) if at > resumed_at));
+    for (tag, left_at, mut bytes) in asked {
+        let stamps = EchoStamps {
+            received_at: RemoteMono(5),
+            answered_at: RemoteMono(5),
+            ttl: 0,
+            kernel_stamp: false,
+        };
+        stamps.answer(&mut bytes).unwrap();
+        let rx = Stamp { at: left_at + MS * 20, by: ClockSource::Kernel, error: Span(0) };
+        train.handle(resumed_at, Input::Datagram { bytes: &bytes, rx, ttl: None });
+        let said = train.poll(resumed_at, &mut out);
+        assert!(matches!(said, Output::Event(EchoEvent::Answered(it)) if it.seq == tag), "{said:?}");
+    }
+    assert_eq!(train.poll(resumed_at, &mut out), Output::Done);
+    assert_eq!((train.counts().received, train.counts().lost), (2, 0));
+}
+
+#[test]
 fn loss_doubling_and_reordering_are_counted_as_they_were_made() {
     let lossy = Link { delay: MS * 5, jitter: MS * 9, loss: 0.1, doubling: 0.05 };
     let path = VirtualPath { forward: lossy, reverse: lossy, ..VirtualPath::symmetric(MS) };

@@ -146,9 +146,9 @@ impl Window {
         self.stateful.then_some(true)
     }
 
-    pub(super) fn push(&mut self, sent_at: Mono, told_at: Wall, closes: bool) -> u64 {
+    pub(super) fn push(&mut self, sent_at: Mono, told_at: Wall, patience: Span, closes: bool) -> u64 {
         let seq = self.next();
-        let deadline = sent_at + self.patience;
+        let deadline = sent_at + patience;
         let slot =
             Slot { told_at, sent_at, deadline, tx: None, seen: None, not_sent: false, closes, late: None };
         self.slots.push_back(slot);
@@ -160,7 +160,7 @@ impl Window {
     pub(super) fn set_patience(&mut self, patience: Span) {
         if self.patience != patience {
             self.patience = patience;
-            for slot in self.slots.iter_mut().skip(self.dead) {
+            for slot in self.slots.iter_mut().skip(self.dead).filter(|slot| !slot.closes) {
                 slot.deadline = slot.sent_at + patience;
             }
         }

@@ -161,6 +161,54 @@ fn an_answer_waits_for_the_stamp_of_its_packet_until_patience_ends_and_others_wa
 }
 
 #[test]
+fn answers_that_came_while_the_program_was_stopped_are_not_lost() {
+    let mut flow = flow(3);
+    for (tag, ms) in [(0, 10), (1, 20)] {
+        assert_eq!(polled(&mut flow, ahead(ms))[0], sends(tag, at(ms)));
+        left(&mut flow, tag, at(ms));
+    }
+    // It was handed to the driver, which did not come round to it.
+    assert_eq!(polled(&mut flow, ahead(30))[0], sends(2, at(30)));
+    let resumed = at(6_000);
+    let read = |flow: &mut StampFlow, seq: u32, sent: Mono, came: Mono| {
+        let mut bytes = [0; 44];
+        answer(seq, sent, seq, came - MS).emit(&mut bytes, None);
+        flow.handle(resumed, Input::Datagram { bytes: &bytes, rx: stamp(came), ttl: Some(61) });
+    };
+    read(&mut flow, 0, at(10), at(35));
+    let first = answered(0, at(10), at(34), at(35));
+    assert_eq!(polled(&mut flow, resumed), [first, Output::Wait(resumed + MS * 100)]);
+    flow.handle(resumed, Input::Wake);
+    read(&mut flow, 1, at(20), at(45));
+    flow.handle(resumed, Input::NotSent { tag: 2, why: NotSent::Overdue });
+    let second = answered(1, at(20), at(44), at(45));
+    let third = Output::Event(StampEvent::NotSent { seq: 2 });
+    assert_eq!(polled(&mut flow, resumed), [second, third, Output::Done]);
+    let want = StampCounts { asked: 3, not_sent: 1, answered: 2, ..StampCounts::default() };
+    assert_eq!(flow.counts(), want);
+}
+
+#[test]
+fn what_came_too_late_in_a_standstill_is_late_and_what_did_not_come_is_lost() {
+    let mut flow = flow(2);
+    for (tag, ms) in [(0, 10), (1, 20)] {
+        assert_eq!(polled(&mut flow, ahead(ms))[0], sends(tag, at(ms)));
+        left(&mut flow, tag, at(ms));
+    }
+    let resumed = at(6_000);
+    let mut bytes = [0; 44];
+    answer(0, at(10), 0, at(200)).emit(&mut bytes, None);
+    flow.handle(resumed, Input::Datagram { bytes: &bytes, rx: stamp(at(201)), ttl: Some(61) });
+    let late = Output::Event(StampEvent::Late { seq: 0 });
+    assert!(polled(&mut flow, resumed).contains(&late));
+    let over = resumed + MS * 100;
+    flow.handle(over, Input::Wake);
+    polled(&mut flow, over);
+    let counts = flow.counts();
+    assert_eq!((counts.lost, counts.late, counts.answered), (2, 1, 0), "{counts:?}");
+}
+
+#[test]
 fn packets_that_never_left_are_neither_lost_nor_awaited() {
     let mut flow = flow(3);
     for (tag, ms) in [(0, 10), (1, 20), (2, 30)] {
@@ -489,7 +537,7 @@ fn there_is_room_for_so_many_packets_without_a_verdict_and_no_more() {
     let mut window = Window::new(MS);
     for seq in 0..MOST_OUTSTANDING as u64 {
         assert!(window.has_room(), "{seq}");
-        assert_eq!(window.push(Mono(0), Wall(0), false), seq);
+        assert_eq!(window.push(Mono(0), Wall(0), MS, false), seq);
     }
     assert!(!window.has_room());
 }
