@@ -149,6 +149,7 @@ pub(crate) fn finish(
     for lane in &mut lanes {
         lane.check("finish");
     }
+    lane::note_common_silence(&mut lanes);
     let cut = if stop.is_raised() { Vec::new() } else { cut_lanes(&mut lanes, findings) };
     let told = if cut.is_empty() { lane::outcome(&lanes, stop) } else { Outcome::Failed };
     let local: Vec<IpAddr> = lanes.iter().filter_map(|lane| lane.local).collect();
