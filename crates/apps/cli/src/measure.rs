@@ -290,6 +290,72 @@ mod tests {
         assert_eq!(Exit::from(broken.conclusion()), Exit::NotMeasured);
     }
 
+    #[test]
+    fn a_test_without_one_byte_of_tcp_over_any_version_is_not_complete() {
+        use netaware_record::{LEFT_OUT, Outcome};
+        let settled = |change: &dyn Fn(&mut Record)| {
+            let mut record = fixture::test();
+            record.expectations.clear();
+            let asked = ["tcp", "udp"].map(|name| (name.to_owned(), "true".to_owned()));
+            record.request.options.extend(asked);
+            change(&mut record);
+            record.settle();
+            (record.outcome, record.missing())
+        };
+        let without = |record: &mut Record, versions: usize| {
+            record.versions.iter_mut().take(versions).for_each(|version| version.tcp.clear());
+        };
+        let missing = "IPv4: there is no figure of the rate over TCP".to_owned();
+        assert_eq!(settled(&|_| ()), (Outcome::Complete, Vec::new()));
+        assert_eq!(settled(&|record| without(record, 1)), (Outcome::Complete, vec![missing.clone()]));
+        let (outcome, said) = settled(&|record| without(record, 2));
+        assert_eq!((outcome, said.len(), &said[0]), (Outcome::Failed, 2, &missing));
+        // What the plan left out beforehand was not expected, and whoever ends it early knows why.
+        let left_out = |record: &mut Record| {
+            record.versions.iter_mut().for_each(|version| version.udp.clear());
+            record.request.options.insert(LEFT_OUT.into(), "TCP with one stream, UDP".into());
+        };
+        assert_eq!(settled(&left_out), (Outcome::Complete, Vec::new()));
+        let interrupted = |record: &mut Record| {
+            without(record, 2);
+            record.outcome = Outcome::Interrupted;
+        };
+        assert_eq!(settled(&interrupted), (Outcome::Interrupted, Vec::new()));
+    }
+
+    #[test]
+    fn a_transfer_by_time_that_has_no_rate_is_not_complete() {
+        use netaware_record::Outcome;
+        let outcome = |planned: Option<netaware_units::Span>| {
+            let mut record = fixture::tcp();
+            record.expectations.clear();
+            for tcp in record.versions.iter_mut().flat_map(|version| &mut version.tcp) {
+                (tcp.goodput, tcp.goodput_interval, tcp.planned) = (None, None, planned);
+                tcp.bytes = Some(netaware_units::ByteCount(14_480));
+            }
+            record.settle();
+            record.outcome
+        };
+        assert_eq!(outcome(Some(netaware_units::Span::from_secs(1))), Outcome::Failed);
+        assert_eq!(outcome(None), Outcome::Complete, "so many bytes, and they came");
+    }
+
+    #[test]
+    fn a_matrix_of_which_no_cell_was_measured_is_not_complete() {
+        use netaware_record::Outcome;
+        let outcome = |versions: usize| {
+            let mut record = fixture::matrix();
+            record.expectations.clear();
+            let spoilt = record.versions.iter_mut().take(versions).flat_map(|version| &mut version.matrix);
+            for run in spoilt.flat_map(|matrix| &mut matrix.cells).flat_map(|cell| &mut cell.runs) {
+                run.outcome = Outcome::Interrupted;
+            }
+            record.settle();
+            (record.outcome, record.missing().len())
+        };
+        assert_eq!((outcome(1), outcome(2)), ((Outcome::Complete, 1), (Outcome::Failed, 2)));
+    }
+
     /// One row of the table in docs/guide/exit-codes.md.
     #[test]
     fn the_outcome_of_a_record_and_the_exit_code_never_contradict() {

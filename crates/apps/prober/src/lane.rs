@@ -6,7 +6,7 @@ use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
 use netaware_record::{HostInfo, IpVersion, Outcome, Unreachable, VersionResult};
-use netaware_units::{ByteCount, SendRate, Span};
+use netaware_units::{ByteCount, Mono, SendRate, Span};
 
 use crate::echo::{EchoFlow, EchoOrder, EchoRun, EchoSizes};
 use crate::progress::{Progress, Watch};
@@ -28,6 +28,8 @@ pub(crate) struct Lane {
     broke: bool,
     /// The path MTU was searched for because nothing came, which is done once.
     pub(crate) is_silence_explained: bool,
+    /// When the responder was found to be silent, and what was said of it.
+    fell_silent: Option<(Mono, Failure)>,
 }
 
 impl Lane {
@@ -37,7 +39,7 @@ impl Lane {
         lane
     }
 
-    fn empty(version: IpVersion) -> Self {
+    pub(crate) fn empty(version: IpVersion) -> Self {
         Self {
             version,
             result: VersionResult::new(version),
@@ -48,6 +50,7 @@ impl Lane {
             local: None,
             broke: false,
             is_silence_explained: false,
+            fell_silent: None,
         }
     }
 
@@ -197,8 +200,16 @@ impl Lane {
     pub(crate) fn fail(&mut self, stage: &'static str, cause: Cause) {
         self.note_absence();
         let Some(session) = &mut self.session else { return };
-        let cause = session.link.explain(cause);
+        let mut cause = session.link.explain(cause);
+        if matches!(cause, Cause::Lost(_) | Cause::Unheard(_))
+            && let Some(what) = self.local.and_then(netaware_host::lost_network)
+        {
+            cause = Cause::Cut(what);
+        }
         let failure = session.failure(stage, cause);
+        if matches!(failure.cause, Cause::Unheard(_)) {
+            self.fell_silent = session.link.died_at().map(|at| (at, failure.clone()));
+        }
         if session.link.death().is_some() || matches!(failure.cause, Cause::Silent(_)) {
             self.broke = true;
             self.result.unreachable = Some(failure.unreachable());
@@ -212,6 +223,23 @@ impl Lane {
             if !self.warnings.contains(&warning) {
                 self.warnings.insert(0, warning);
             }
+        }
+    }
+}
+
+/// Gives versions that fell silent together an advice that fits both: it was hardly one version's
+/// path, and need not be the responder.
+pub(crate) fn note_common_silence(lanes: &mut [Lane]) {
+    let at = || lanes.iter().filter_map(|lane| Some(lane.fell_silent.as_ref()?.0));
+    let (Some(first), Some(last)) = (at().min(), at().max()) else { return };
+    if at().count() < 2 || last - first > TOGETHER {
+        return;
+    }
+    for lane in lanes {
+        let Some((_, mut failure)) = lane.fell_silent.take() else { continue };
+        if let Cause::Unheard(silence) = failure.cause {
+            failure.cause = Cause::UnheardOverBoth(silence);
+            lane.result.unreachable = Some(failure.unreachable());
         }
     }
 }
@@ -329,6 +357,8 @@ pub(crate) fn outcome(lanes: &[Lane], stop: &StopFlag) -> Outcome {
     }
 }
 
+/// Pings leave once a second, and the patience of one version is longer by its round trips.
+const TOGETHER: Span = Span::from_secs(3);
 /// An echo flow so young, beside its round trips, is not opened again.
 const JUST_OPENED: Span = Span::from_millis(50);
 
@@ -350,6 +380,22 @@ pub(crate) fn turns(lanes: usize, round: u16) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_versions_that_fall_silent_together_do_not_blame_the_responder_alone() {
+        let advice = |apart: i64| {
+            let mut lanes = [IpVersion::V4, IpVersion::V6].map(Lane::empty);
+            let seconds = [10, 10 + apart];
+            for (lane, at) in lanes.iter_mut().zip(seconds) {
+                let failure = Failure::new("measure", None, Cause::Unheard(Span::from_secs(4)));
+                lane.result.unreachable = Some(failure.unreachable());
+                lane.fell_silent = Some((Mono(0) + Span::from_secs(at), failure));
+            }
+            note_common_silence(&mut lanes);
+            lanes.map(|lane| lane.result.unreachable.unwrap().advice.contains("both IP versions fell silent"))
+        };
+        assert_eq!((advice(1), advice(8)), ([true; 2], [false; 2]));
+    }
 
     #[test]
     fn turns_run_forth_and_back() {

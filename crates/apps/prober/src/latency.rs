@@ -1,6 +1,7 @@
 //! `netaware latency`: request-response delay as a measurement of its own.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -102,6 +103,12 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     record
 }
 
+/// A host carries to itself whatever it sends.
+fn is_loopback(lane: &Lane) -> bool {
+    let address = lane.result.address.as_deref().and_then(|address| address.parse::<IpAddr>().ok());
+    address.is_some_and(|address| address.is_loopback())
+}
+
 /// The same request with longer distances, if nobody typed those that it has and the path was seen
 /// to carry less: requests would fill a slow path, and their round trips would tell of the queue
 /// that they make.
@@ -112,7 +119,7 @@ fn slowed(request: &LatencyRequest, lanes: &mut [Lane], stop: &StopFlag) -> Late
     let rate = SendRate::new(BitRate::mean(ByteCount(u64::from(length)), spacing));
     let Some(rate) = rate.filter(|_| request.may_slow_down && is_udp) else { return request.clone() };
     let mut longest = spacing;
-    for lane in lanes.iter_mut().filter(|lane| lane.is_alive()) {
+    for lane in lanes.iter_mut().filter(|lane| lane.is_alive() && !is_loopback(lane)) {
         let Some(carried) = careful::carried(lane, &request.target, Direction::RoundTrip, length, rate, stop)
         else {
             continue;

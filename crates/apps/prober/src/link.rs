@@ -49,6 +49,8 @@ struct Shared {
     /// How long this host did not run the program, in all, and when that last ended; nanoseconds.
     away: AtomicI64,
     back_at: AtomicU64,
+    /// When the reader found the responder gone; nanoseconds.
+    died_at: AtomicU64,
 }
 
 impl Shared {
@@ -123,6 +125,11 @@ impl Link {
         TcpInfo::read(&self.writer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// When its reader found the responder gone, if it has.
+    pub(crate) fn died_at(&self) -> Option<Mono> {
+        Some(Mono(self.shared.died_at.load(Ordering::Acquire))).filter(|at| at.0 > 0)
+    }
+
     /// Why the link is dead, if it is.
     pub(crate) fn death(&self) -> Option<&Cause> {
         self.dead.as_ref()
@@ -154,7 +161,7 @@ impl Link {
     /// responder's fault.
     pub(crate) fn explain(&mut self, cause: Cause) -> Cause {
         let back_at = Mono(self.shared.back_at.load(Ordering::Acquire));
-        let is_silence = matches!(cause, Cause::Silent(_) | Cause::Lost(_));
+        let is_silence = matches!(cause, Cause::Silent(_) | Cause::Lost(_) | Cause::Unheard(_));
         let away = self.away();
         if !is_silence || away < NOTICED_THERE || clock::now() - back_at > CONSEQUENCE {
             return cause;
@@ -265,6 +272,7 @@ impl Reader {
             Err(cause) => cause,
         };
         if !self.closing.load(Ordering::Acquire) {
+            self.shared.died_at.store(clock::now().0, Ordering::Release);
             // The link may be gone by now; then nobody needs to know.
             let _ = self.tell.send(Err(cause));
             self.over.raise();
@@ -299,7 +307,7 @@ impl Reader {
             self.silence.heard(Mono(self.shared.life_at.load(Ordering::Acquire)));
             self.shared.round_trip.store(self.silence.round_trip().0, Ordering::Release);
             if let Some(silence) = self.silence.too_long(now) {
-                return Err(Cause::Lost(format!("nothing heard for {silence}")));
+                return Err(Cause::Unheard(silence));
             }
             // The first leaves at once: on a slow path the responder has heard nothing for long.
             if self.is_welcome && pinged_at.is_none_or(|at| now - at >= PING_EVERY) {

@@ -6,25 +6,25 @@
 //! once over each version, in ABBA order from cell to cell and from round to round, so that a drift
 //! of the path or of a host hits both versions and all cells alike.
 
+mod ledger;
 mod plan;
-
-use std::collections::BTreeMap;
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_probe::matrix;
-use netaware_record::{
-    Direction, Layer, MatrixProtocol, MatrixResult, MatrixRun, Outcome, Pedigree, Reach, Record,
-};
-use netaware_units::{BitRate, ByteCount, ClockSource, Mono, SendRate, Span};
+use netaware_record::{Direction, MatrixProtocol, MatrixRun, Reach, Record};
+use netaware_units::{BitRate, ByteCount, Mono, SendRate, Span};
 use netaware_wire::control::{TcpPlan, UdpPlan, UdpReceive, UdpSend};
 
+use ledger::{Ledger, Shortfall};
 use plan::Step;
 pub use plan::{MatrixRequest, Pair, Pairs};
 
 use crate::careful;
+use crate::echo::EchoSizes;
 use crate::lane::{self, Lane};
 use crate::lease;
+use crate::path;
 use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings};
 use crate::request::Target;
@@ -38,34 +38,33 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
     watch.phase("connect", None);
     let mut lanes = lane::open_all(&request.target, stop);
     lane::note_dead(&lanes, &mut watch);
-    let expected = expected(request, &steps, &lanes);
-    watch.expect(expected);
+    watch.expect(promised(steps.len(), request.runs, &lanes));
     if let Some(note) = long_way(steps.len(), request.runs, &lanes) {
         watch.tell(Progress::Note(note));
     }
+    let expected = expected(request, &steps, &lanes);
     let slowest = lanes.iter().map(Lane::round_trip).max().unwrap_or_default();
-    let longest_drain = TcpPlan::longest_drain_after(request.patience);
-    let slack = lease::exchanges_at_most(slowest, 1, longest_drain);
-    lane::reserve_all(&mut lanes, expected + slack, stop, &mut watch);
+    let lease = (expected + lease::exchanges_at_most(slowest, 1, Span::ZERO)).max(needed(request, slowest));
+    lane::reserve_all(&mut lanes, lease, stop, &mut watch);
 
     let carried: Vec<Option<SendRate>> =
         lanes.iter_mut().map(|lane| carried_by(lane, request, &steps, stop, &mut watch)).collect();
     let mut drain = Drain::default();
-    let mut ledgers: Vec<Ledger> = lanes.iter().map(|_| Ledger::new(steps.len())).collect();
-    let longest = steps.iter().map(|step| at_most(*step, request.patience)).max().unwrap_or_default();
-    let mut left = expected;
+    let mut ledgers: Vec<Ledger<'_>> = lanes.iter().map(|_| Ledger::new(&steps)).collect();
+    let mut paces = vec![Pace::default(); lanes.len()];
     for round in 0..request.runs {
         for (at, step) in steps.iter().enumerate() {
             let order = lane::turns(lanes.len(), round.wrapping_add(at as u16));
             for index in order {
-                if lanes[index].is_alive() && !stop.is_raised() {
-                    let needed =
-                        longest + lease::exchanges_at_most(lanes[index].round_trip(), 1, longest_drain);
-                    lane::keep_reserved(&mut lanes, needed, left, stop, &mut watch);
-                    left = (expected - watch.done()).max(needed);
+                let is_over = stop.is_raised() || !lanes[index].is_alive();
+                if is_over || ledgers[index].leaves_out(at) {
+                    continue;
                 }
+                let needed = needed(request, lanes[index].round_trip());
+                let left = (expected - watch.done()).max(needed);
+                lane::keep_reserved(&mut lanes, needed, left, stop, &mut watch);
                 let (lane, ledger) = (&mut lanes[index], &mut ledgers[index]);
-                if stop.is_raised() || !lane.is_alive() || ledger.has_given_up(step.protocol) {
+                if stop.is_raised() || !lane.is_alive() {
                     continue;
                 }
                 if step.protocol == MatrixProtocol::Udp {
@@ -81,13 +80,26 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
                     drain.begins(step.pair.bytes, rate);
                 }
                 watch.phase(step.to_string(), Some(lane.version));
+                let began_at = watch.done();
                 let run = transfer_of(lane, &request.target, *step, request.patience, stop, &mut watch);
-                ledger.enter(lane, at, *step, round, run);
+                if stop.is_raised() && run.is_none() {
+                    continue;
+                }
+                ledger.enter(lane, at, round, run);
+                paces[index].took(watch.done() - began_at);
+                if !stop.is_raised() {
+                    explain(lane, ledger, *step, request, &mut watch);
+                    let to_come = ledgers.iter().map(|ledger| ledger.to_come(round, at, request.runs));
+                    announce(&lanes, &paces, &to_come.collect::<Vec<_>>(), &mut watch);
+                }
             }
         }
     }
     for (lane, ledger) in lanes.iter_mut().zip(ledgers) {
-        lane.result.matrix = ledger.close(lane, &steps);
+        if !stop.is_raised() {
+            ledger.shortfalls().iter().for_each(|what| lane.warn(what));
+        }
+        lane.result.matrix = ledger.close(lane);
     }
     let findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
     let mut record = report::finish(opened, lanes, &findings, stop);
@@ -95,6 +107,79 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
     record.comparison = None;
     record.warnings.splice(0..0, request.remarks());
     record
+}
+
+/// For how long the responder's place has to be ours for one transfer, which may take all of the
+/// patience.
+fn needed(request: &MatrixRequest, round_trip: Span) -> Span {
+    let drain = TcpPlan::longest_drain_after(request.patience);
+    request.patience + lease::exchanges_at_most(round_trip, 1, drain)
+}
+
+/// Says why larger cells are left out, once two have failed.
+fn explain(
+    lane: &mut Lane,
+    ledger: &mut Ledger<'_>,
+    step: Step,
+    request: &MatrixRequest,
+    watch: &mut Watch<'_>,
+) {
+    let Some(short) = ledger.is_to_be_explained(step.protocol) else { return };
+    if short.is_of_large_packets() && lane.result.path.is_none() {
+        search_path_mtu(lane, &request.target, watch);
+    }
+    warn_of(lane, short, request.patience, watch);
+}
+
+fn warn_of(lane: &mut Lane, short: Shortfall, patience: Span, watch: &mut Watch<'_>) {
+    let what = short.explained(lane.result.path.as_ref(), patience);
+    watch.tell(Progress::Note(format!("{}: {what}", lane.version.name())));
+    lane.warn(&what);
+}
+
+/// Whether packets above some size vanish is seen over UDP, with which nothing stalls.
+fn search_path_mtu(lane: &mut Lane, target: &Target, watch: &mut Watch<'_>) {
+    watch.phase("path MTU", Some(lane.version));
+    let lasts = SEARCH + lane.round_trip() * ROUND_TRIPS;
+    lane::attach_echo(std::slice::from_mut(lane), target, lasts, EchoSizes::equal(path::LARGEST_PROBE));
+    path::explore(lane);
+    let (flow, session) = (lane.echo.take(), lane.session());
+    if let Some(Err(cause)) = flow.zip(session).map(|(flow, session)| flow.close(session)) {
+        lane.fail("end a UDP flow", cause);
+    }
+}
+
+/// What the transfers of one version have taken so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pace {
+    transfers: i64,
+    time: Span,
+}
+
+impl Pace {
+    fn took(&mut self, time: Span) {
+        self.transfers += 1;
+        self.time += time;
+    }
+
+    /// What so many more take, if they are as those so far.
+    fn rest(self, to_come: i64) -> Span {
+        if self.transfers == 0 { Span::ZERO } else { self.time / self.transfers * to_come }
+    }
+}
+
+/// Says that the whole takes longer than was promised, and where that is so once more.
+fn announce(lanes: &[Lane], paces: &[Pace], to_come: &[i64], watch: &mut Watch<'_>) {
+    let each = lanes.iter().zip(paces).zip(to_come);
+    let rest: Span = each.filter(|((lane, _), _)| lane.is_alive()).map(|((_, pace), n)| pace.rest(*n)).sum();
+    if is_much_longer(watch.total(), watch.done() + rest) {
+        watch.announce_because(rest, "its transfers take longer than the round trips of this path");
+    }
+}
+
+/// So much longer that whoever waits has to know: half as long again, and ten seconds.
+fn is_much_longer(promised: Span, whole: Span) -> bool {
+    whole > promised + promised / 2 && whole > promised + NOTICEABLE
 }
 
 /// What the path carries of datagrams, where a matrix has any: they leave as fast as the host hands
@@ -220,6 +305,13 @@ fn expected(request: &MatrixRequest, steps: &[Step], lanes: &[Lane]) -> Span {
     alive.map(round).sum::<Span>() * i64::from(request.runs)
 }
 
+/// What the round trips of so many transfers take.
+fn promised(steps: usize, runs: u16, lanes: &[Lane]) -> Span {
+    let transfers = i64::try_from(steps).unwrap_or(i64::MAX).saturating_mul(i64::from(runs));
+    let alive = lanes.iter().filter(|lane| lane.is_alive());
+    alive.map(|lane| (connect_time(lane) * ROUND_TRIPS + OVERHEAD) * transfers).sum()
+}
+
 /// What is said beforehand where the round trips of so many transfers take long.
 fn long_way(steps: usize, runs: u16, lanes: &[Lane]) -> Option<String> {
     let transfers = i64::try_from(steps).unwrap_or(i64::MAX).saturating_mul(i64::from(runs));
@@ -245,77 +337,6 @@ fn at_most(step: Step, patience: Span) -> Span {
     SLOW.time_for(step.pair.bytes).min(patience)
 }
 
-/// What one version has yielded so far.
-struct Ledger {
-    /// One entry per step.
-    runs: Vec<Vec<MatrixRun>>,
-    stamped: bool,
-    /// Transfers in a row that could not begin, by protocol.
-    refused: BTreeMap<MatrixProtocol, u32>,
-}
-
-impl Ledger {
-    fn new(steps: usize) -> Self {
-        Self { runs: vec![Vec::new(); steps], stamped: false, refused: BTreeMap::new() }
-    }
-
-    fn has_given_up(&self, protocol: MatrixProtocol) -> bool {
-        self.refused.get(&protocol).is_some_and(|refused| *refused >= MOST_REFUSED)
-    }
-
-    fn enter(&mut self, lane: &mut Lane, at: usize, step: Step, round: u16, done: Option<Done>) {
-        let Some(Done { mut run, stamped }) = done else {
-            let refused = self.refused.entry(step.protocol).or_default();
-            *refused += 1;
-            if *refused == MOST_REFUSED {
-                lane.warn(&format!("{} is left out: transfers could not begin", step.protocol.name()));
-            }
-            self.runs[at].push(matrix::tcp_run(round, Outcome::Failed, None, None));
-            return;
-        };
-        self.refused.remove(&step.protocol);
-        self.stamped |= stamped;
-        run.round = round;
-        if run.outcome == Outcome::Complete && run.client.is_some_and(|end| end.bytes < step.pair.bytes) {
-            // Out of patience: the ends say that they kept to the plan's time.
-            run.outcome = Outcome::Interrupted;
-            lane.warn(&format!("{step} did not end in time; a longer --patience would let it"));
-        }
-        self.runs[at].push(run);
-    }
-
-    fn close(self, lane: &Lane, steps: &[Step]) -> Vec<MatrixResult> {
-        let mut results: Vec<MatrixResult> = Vec::new();
-        for (step, runs) in steps.iter().zip(self.runs) {
-            if runs.iter().all(|run| run.client.is_none_or(|end| end.bytes == ByteCount(0))) {
-                continue;
-            }
-            let cell = matrix::cell(step.pair.bytes, step.pair.block, runs);
-            match results.iter_mut().find(|result| result.protocol == step.protocol) {
-                Some(result) => result.cells.push(cell),
-                None => results.push(MatrixResult {
-                    pedigree: pedigree(lane, step.protocol, self.stamped),
-                    protocol: step.protocol,
-                    cells: vec![cell],
-                }),
-            }
-        }
-        results
-    }
-}
-
-fn pedigree(lane: &Lane, protocol: MatrixProtocol, stamped: bool) -> Pedigree {
-    let by_kernel = stamped && protocol == MatrixProtocol::Udp;
-    Pedigree {
-        method: "matrix".into(),
-        layer: Layer::Payload,
-        direction: Direction::Forward,
-        version: lane.version,
-        clock: if by_kernel { ClockSource::Kernel } else { ClockSource::Application },
-        uncertainty: "median of the runs, between the smallest and the largest".into(),
-    }
-}
-
 /// No transfer is looked into while it runs.
 const TICK: Span = Span::from_millis(100);
 /// Opening, attaching, starting and ending a transfer, and slow start.
@@ -329,12 +350,14 @@ const HIGHEST_SEEN: SendRate = SendRate::at_least(100_000_000);
 /// So much may leave at once on every path, as the trains of other methods do.
 const ALWAYS_BURST: ByteCount = ByteCount(32_000);
 const LONGEST_BURST: Span = Span::from_secs(1);
+/// The search for the path MTU is over sooner.
+const SEARCH: Span = Span::from_secs(5);
+/// By so much the promised time may be exceeded without a word.
+const NOTICEABLE: Span = Span::from_secs(10);
 /// How often a waiting matrix looks whether it was stopped.
 const LOOK: Span = Span::from_millis(20);
 /// Whoever starts a matrix expects to wait for so long.
 const LONG_WAY: Span = Span::from_secs(60);
-/// A protocol that a firewall swallows costs seconds each time.
-const MOST_REFUSED: u32 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -354,6 +377,26 @@ mod tests {
         for (bytes, rate, may) in rows {
             assert_eq!(may_burst(ByteCount(bytes), SendRate::at_least(rate)), may, "{bytes} B at {rate}");
         }
+    }
+
+    #[test]
+    fn a_matrix_whose_cells_wait_in_vain_says_that_it_takes_longer() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.rest(100), Span::ZERO);
+        for seconds in [0, 1, 11] {
+            pace.took(Span::from_secs(seconds));
+        }
+        assert_eq!(pace.rest(10), Span::from_secs(40));
+        let (promised, seconds) = (Span::from_secs(30), Span::from_secs);
+        assert!(is_much_longer(promised, seconds(46)) && !is_much_longer(promised, seconds(44)));
+        assert!(!is_much_longer(seconds(4), seconds(13)) && is_much_longer(seconds(4), seconds(15)));
+    }
+
+    #[test]
+    fn the_place_outlasts_a_transfer_that_takes_all_of_the_patience() {
+        let request = MatrixRequest::new(Target::new("h"));
+        let drain = TcpPlan::longest_drain_after(request.patience);
+        assert!(needed(&request, Span::from_millis(600)) > request.patience + drain);
     }
 
     #[test]

@@ -78,6 +78,11 @@ impl<'a> Watch<'a> {
         Self { listener, began_at: netaware_io::clock::now(), total, is_draining_said: false }
     }
 
+    /// What the person who waits expects it to take.
+    pub(crate) fn total(&self) -> Span {
+        self.total
+    }
+
     /// What it will take is known only now.
     pub(crate) fn expect(&mut self, total: Span) {
         self.total = total;

@@ -19,7 +19,7 @@ use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
 use netaware_probe::limit::Across;
 use netaware_record::{
-    CpuUse, HistogramShape, HostInfo, IpVersion, Limit, LimitedBy, Outcome, PathFacts, Record, Request,
+    CpuUse, HistogramShape, HostInfo, IpVersion, LEFT_OUT, Limit, LimitedBy, Outcome, PathFacts, Record, Request,
     SCHEMA_VERSION, TcpResult, VersionResult,
 };
 use netaware_stats::patience::Waiting;
@@ -93,6 +93,11 @@ impl Opening {
         Self { command, request, started_at: clock::wall(), began_at: clock::now() }
     }
 
+    /// The plan left these out, and said so: nobody expects a figure of them.
+    pub(crate) fn leave_out(&mut self, what: &str) {
+        self.request.options.insert(LEFT_OUT.to_owned(), what.to_owned());
+    }
+
     /// The record, ended now, of what this host found alone.
     fn record(
         self,
@@ -144,6 +149,7 @@ pub(crate) fn finish(
     for lane in &mut lanes {
         lane.check("finish");
     }
+    lane::note_common_silence(&mut lanes);
     let cut = if stop.is_raised() { Vec::new() } else { cut_lanes(&mut lanes, findings) };
     let told = if cut.is_empty() { lane::outcome(&lanes, stop) } else { Outcome::Failed };
     let local: Vec<IpAddr> = lanes.iter().filter_map(|lane| lane.local).collect();
@@ -169,11 +175,21 @@ pub(crate) fn finish(
     let comparison = comparison::compare(&versions, findings);
     let mut record = Record { responder, comparison, ..opened.record(told, versions, warnings, &local) };
     record.settle();
-    if told == Outcome::Complete && record.outcome == Outcome::Failed && record.is_measured() {
+    let missing = record.missing();
+    record.warnings.extend(missing);
+    if told == Outcome::Complete && record.outcome == Outcome::Failed && has_broken_transfer(&record) {
         let what = "a transfer did not run to its end; the figures stand for what was measured";
         record.warnings.push(what.to_owned());
     }
     record
+}
+
+fn has_broken_transfer(record: &Record) -> bool {
+    let ended = |version: &VersionResult| {
+        let tcp = version.tcp.iter().map(|tcp| tcp.outcome);
+        tcp.chain(version.udp.iter().map(|udp| udp.outcome)).any(|outcome| outcome == Outcome::Failed)
+    };
+    record.is_measured() && record.versions.iter().any(ended)
 }
 
 /// Writes the record of a measurement that needed no session.

@@ -15,7 +15,9 @@ use netaware_io::zone::ZonedIp;
 use netaware_record::{HostInfo, IpVersion, Reach};
 use netaware_stats::patience::Patience;
 use netaware_units::{Mono, Span};
-use netaware_wire::control::{ClientMessage, ErrorCode, Limits, MAX_ROUND_TRIP, ServerMessage, TestPlan};
+use netaware_wire::control::{
+    ClientMessage, ErrorCode, LEASE_IS_OVER, Limits, MAX_ROUND_TRIP, ServerMessage, TestPlan,
+};
 use netaware_wire::header::HeaderFields;
 use netaware_wire::{PROTOCOL_VERSION, Token, proof};
 
@@ -38,6 +40,8 @@ pub(crate) struct Session {
     next_test: u32,
     /// Until when throughput tests may run, as far as this end can tell.
     pub(crate) reserved_until: Option<Mono>,
+    /// The place was given back, and the responder may not know yet.
+    gave_back: bool,
     /// UDP to the responder's port got no answer while its TCP answered: nobody knocks again.
     pub(crate) is_udp_blocked: AtomicBool,
     put_aside: VecDeque<ServerMessage>,
@@ -92,6 +96,7 @@ impl Session {
             interface: local.and_then(|it| it.interface().or_else(|| netaware_host::interface_for(it.ip()))),
             next_test: 1,
             reserved_until: None,
+            gave_back: false,
             is_udp_blocked: AtomicBool::new(false),
             put_aside: VecDeque::new(),
             over,
@@ -119,16 +124,25 @@ impl Session {
     ) -> Result<Token, Failure> {
         let reserve = ClientMessage::Reserve { expected, join };
         self.link.send(&reserve).map_err(|cause| self.failure("reserve", cause))?;
-        let mut queued_at = None;
+        // The place that this end has just given back, or that its other session is about to, is not
+        // somebody else's.
+        let own = std::mem::take(&mut self.gave_back);
+        let may_be_own = if own { self.round_trip() * 2 + WIND_DOWN } else { Span::ZERO };
+        let (mut queued_at, mut told) = (None, None);
         loop {
             if stop.is_raised() {
                 return Err(self.failure("reserve", Cause::Stopped));
             }
             let soon = clock::now() + Span::from_millis(100);
+            if queued_at.is_some_and(|at| clock::now() - at >= may_be_own)
+                && let Some(queued) = told.take()
+            {
+                watch.tell(queued);
+            }
             match self.link.next(soon).map_err(|cause| self.failure("reserve", cause))? {
                 Some(ServerMessage::Queued { place, expected_wait }) => {
                     queued_at.get_or_insert_with(clock::now);
-                    watch.tell(Progress::Queued { place, expected_wait });
+                    told = Some(Progress::Queued { place, expected_wait });
                 }
                 Some(ServerMessage::Admitted { reservation, lease }) => {
                     watch.exclude(queued_at.map_or(Span::ZERO, |at| clock::now() - at));
@@ -137,6 +151,8 @@ impl Session {
                     self.reserved_until = Some(clock::now() + lease - self.round_trip());
                     return Ok(reservation);
                 }
+                // It was on its way when the place was given back.
+                Some(ServerMessage::Error { message, .. }) if message == LEASE_IS_OVER => {}
                 Some(ServerMessage::Error { code, message, .. }) => {
                     return Err(self.failure("reserve", Cause::Refused(code, message)));
                 }
@@ -153,6 +169,7 @@ impl Session {
     /// Gives that right back before the session ends.
     pub(crate) fn release(&mut self) -> Result<(), Cause> {
         self.reserved_until = None;
+        self.gave_back = true;
         self.link.send(&ClientMessage::Release)
     }
 
@@ -242,6 +259,8 @@ fn patience_for(info: &TcpInfo) -> Span {
     (ANSWER_PATIENCE + info.rtt * ROUND_TRIPS + unheard).min(LONGEST_PATIENCE)
 }
 
+/// The responder lets running tests end for so long before the place is free.
+const WIND_DOWN: Span = Span::from_secs(1);
 /// There and back, and the same again for a segment that is lost.
 const ROUND_TRIPS: i64 = 3;
 /// Whatever the path: a person waits for it.

@@ -48,6 +48,12 @@ pub(crate) enum Cause {
     FalseResponder,
     /// The control connection ended.
     Lost(String),
+    /// Nothing has been heard on the control connection for so long.
+    Unheard(Span),
+    /// The same over both IP versions within the same seconds.
+    UnheardOverBoth(Span),
+    /// The connection ended because this host has lost what it went by.
+    Cut(String),
     /// The session ended because this host did not run the program for so long.
     Away(Span),
     /// The responder is stopping.
@@ -97,6 +103,12 @@ impl Failure {
             Cause::FalseResponder => "do not trust this responder: somebody may be impersonating it",
             Cause::UdpBlocked => "open the port for UDP as well as TCP",
             Cause::Stopping(_) => "measure again when 'netaware serve' runs there",
+            Cause::Unheard(_) => "see whether the path is up, and whether 'netaware serve' still runs there",
+            Cause::UnheardOverBoth(_) => {
+                "both IP versions fell silent together: see whether the path, this host's network and that host are up, \
+                 and whether 'netaware serve' still runs there"
+            }
+            Cause::Cut(_) => "measure again when this host's network is up",
             Cause::Lost(_) => "see whether 'netaware serve' still runs there",
             Cause::Away(_) => "keep this host awake while it measures",
             Cause::Address(_)
@@ -132,6 +144,14 @@ impl fmt::Display for Failure {
             Cause::FalseResponder => write!(f, "the responder at {at} does not know the shared key"),
             Cause::Lost(why) => {
                 write!(f, "the connection to {at} ended while trying to {}: {why}", self.stage)
+            }
+            Cause::Unheard(silence) | Cause::UnheardOverBoth(silence) => write!(
+                f,
+                "the connection to {at} ended while trying to {}: nothing heard for {silence}",
+                self.stage
+            ),
+            Cause::Cut(what) => {
+                write!(f, "the connection to {at} ended while trying to {}: {what}", self.stage)
             }
             Cause::Away(away) => {
                 write!(

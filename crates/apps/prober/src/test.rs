@@ -51,7 +51,7 @@ const AVAILABLE_TIME: Span = Span::from_secs(5);
 
 /// Measures both versions and compares them. `stop` ends it early with what there is.
 pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
-    let opened = report::Opening::now("test", &request.target, options_of(request));
+    let mut opened = report::Opening::now("test", &request.target, options_of(request));
     let path_time = path_time(request);
     let mut watch = Watch::new(request.budget + path_time, progress);
     watch.phase("connect", None);
@@ -84,6 +84,9 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     course.rounds(&mut run, plan);
     run.watch.phase("done", None);
     let Run { lanes, findings, .. } = run;
+    if let Some(what) = course.extent.left_out(course.ask) {
+        opened.leave_out(what);
+    }
     let mut record = report::finish(opened, lanes, &findings, stop);
     // Data connections that could not be opened leave no result that could tell.
     let has_no_tcp = record.versions.iter().all(|version| version.tcp.is_empty());

@@ -29,8 +29,8 @@ use std::collections::{BTreeMap, VecDeque};
 use netaware_record::{HostInfo, Outcome};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{
-    ChannelEnd, ClientMessage, ErrorCode, Limits, MAX_ROUND_TRIP, SILENCE_LIMIT, ServerMessage, TestPlan,
-    VolleySpec, silence_limit,
+    ChannelEnd, ClientMessage, ErrorCode, Limits, MAX_ROUND_TRIP, PING_EVERY, SILENCE_LIMIT, ServerMessage,
+    TestPlan, VolleySpec, silence_limit,
 };
 use netaware_wire::frame::FrameError;
 use netaware_wire::header::HeaderFields;
@@ -146,6 +146,8 @@ pub(crate) struct Session<'a> {
     longest_gap: Span,
     /// The round trip of the connection when it was accepted, zero where that is not known.
     handshake: Span,
+    /// The longest round trip that the sender of a test has had, queues included.
+    loaded: Span,
     /// From the welcome to what followed it: a round trip, and what the prober took. Absent until
     /// then.
     round_trip: Option<Span>,
@@ -170,6 +172,7 @@ impl<'a> Session<'a> {
             draining: Span::ZERO,
             longest_gap: Span::ZERO,
             handshake: Span::ZERO,
+            loaded: Span::ZERO,
             round_trip: None,
             summary: Summary::default(),
         }
@@ -246,14 +249,18 @@ impl<'a> Session<'a> {
     /// How long the prober may say nothing. Its pings leave once a second; where they come at
     /// longer distances, the path delays or loses them, and a slow path is not taken for a dead
     /// one. The first gap, between the welcome and what follows it, has the round trip in it: until
-    /// that is known, the connection's own stands for it.
+    /// that is known, the connection's own stands for it. A test, of this session or of another one
+    /// over the same path, fills queues that no ping has met before: so the round trip counts also
+    /// while all pings came in time.
     fn patience(&self) -> Span {
         // A ping that is lost comes later the longer the round trip is.
         let limit = silence_limit(self.handshake).min(LONGEST_PATIENCE);
         if self.round_trip.is_none() {
             return limit.max(SILENCE_LIMIT + self.handshake);
         }
-        (self.longest_gap * GAPS).clamp(limit, LONGEST_PATIENCE) + self.draining
+        let behind_a_queue = PING_EVERY + self.handshake.max(self.loaded) * LOST_ONCE;
+        let gap = self.longest_gap.max(behind_a_queue);
+        (gap * GAPS).clamp(limit, LONGEST_PATIENCE) + self.draining
     }
 
     /// How long the prober may take for a step of so many round trips, at least `usual`.
@@ -424,6 +431,9 @@ const PROOF_PATIENCE: Span = Span::from_secs(15);
 /// A ping that is lost comes again after the sender's time-out, which is longer than any gap of
 /// those that are not.
 const GAPS: i64 = 3;
+/// Round trips that a ping takes which is lost once in a queue as long as the path: the sender's
+/// time-out, and the way.
+const LOST_ONCE: i64 = 3;
 /// Whoever comes back after a longer silence opens a session again.
 const LONGEST_PATIENCE: Span = Span::from_secs(15);
 /// For running tests to end once they are told to. With the silence limit of 4 s this keeps the

@@ -4,9 +4,39 @@
 //! A version that is marked as unreachable, or of which a phase failed, counts only if no other
 //! version was measured whole: that one of two IP versions is missing or broken is a result, and
 //! the record says why. Of the versions that count, the worst end of a phase is the end of the
-//! whole. Where nothing was measured at all, nothing is complete.
+//! whole. Where nothing was measured at all, nothing is complete; nor is it where one of the things
+//! that were asked for has a figure over no version.
 
-use crate::{MatrixResult, Outcome, Record, VersionResult};
+use std::fmt;
+
+use crate::{MatrixResult, Outcome, Record, TcpResult, VersionResult};
+
+/// The option of a record that names what the plan left out, and said so.
+pub const LEFT_OUT: &str = "left-out";
+
+/// One of the things that a measurement is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// Round trips.
+    Latency,
+    /// Rates over TCP.
+    Tcp,
+    /// Streams over UDP.
+    Udp,
+    /// Cells of a matrix.
+    Matrix,
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Latency => "the round trip",
+            Self::Tcp => "the rate over TCP",
+            Self::Udp => "UDP",
+            Self::Matrix => "the matrix",
+        })
+    }
+}
 
 /// What a measurement came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +72,8 @@ impl Record {
         } else {
             worst.max().unwrap_or_default()
         };
-        let least = if self.is_measured() || self.outcome == Outcome::Interrupted {
+        let has_all = || self.asked().into_iter().all(|asked| self.has_figure_of(asked));
+        let least = if self.outcome == Outcome::Interrupted || (self.is_measured() && has_all()) {
             Outcome::Complete
         } else {
             Outcome::Failed
@@ -57,6 +88,45 @@ impl Record {
             Some(ability) => !ability.honest.is_empty(),
             None => self.versions.iter().any(|v| v.unreachable.is_none() && v.is_measured()),
         }
+    }
+
+    /// What it was asked for, without what the plan left out. Commands with figures of their own,
+    /// as those of path rates, are not in it.
+    fn asked(&self) -> Vec<Asked> {
+        let option = |name: &str| self.request.options.get(name).map(String::as_str);
+        let left_out = option(LEFT_OUT).unwrap_or_default();
+        let is_left_out = |name: &str| left_out.split(", ").any(|left| left == name);
+        let wants = |name: &str| option(&name.to_lowercase()) == Some("true") && !is_left_out(name);
+        match self.command.as_str() {
+            "test" => [(Asked::Latency, true), (Asked::Tcp, wants("TCP")), (Asked::Udp, wants("UDP"))]
+                .into_iter()
+                .filter_map(|(asked, is_wanted)| is_wanted.then_some(asked))
+                .collect(),
+            "latency" => vec![Asked::Latency],
+            "tcp" => vec![Asked::Tcp],
+            "udp" => vec![Asked::Udp],
+            "matrix" => vec![Asked::Matrix],
+            _ => Vec::new(),
+        }
+    }
+
+    /// A version that was not lost on the way has a figure of it.
+    fn has_figure_of(&self, asked: Asked) -> bool {
+        self.versions.iter().any(|v| v.unreachable.is_none() && v.has_figure_of(asked))
+    }
+
+    /// What was asked for and has no figure over a version that was reached, a sentence each.
+    pub fn missing(&self) -> Vec<String> {
+        if self.outcome == Outcome::Interrupted {
+            return Vec::new();
+        }
+        let asked = self.asked();
+        let reached = self.versions.iter().filter(|version| version.unreachable.is_none());
+        let missing = reached.flat_map(|version| {
+            let without = asked.iter().filter(|asked| !version.has_figure_of(**asked));
+            without.map(|asked| format!("{}: there is no figure of {asked}", version.version.name()))
+        });
+        missing.collect()
     }
 
     /// There is something to show and to keep, be it of a version that was lost on the way.
@@ -80,15 +150,24 @@ impl VersionResult {
 
     /// Something left this host or came to it, so that there is something to say of the path.
     fn is_measured(&self) -> bool {
-        let delays = [&self.latency, &self.latency_tcp];
-        delays.into_iter().flatten().any(|latency| latency.settled() > 0)
-            || self.tcp.iter().any(|tcp| tcp.bytes.is_some_and(|bytes| bytes.0 > 0))
-            || self.udp.iter().any(|udp| udp.sent > 0 || udp.received > 0)
-            || self.matrix.iter().any(MatrixResult::has_ended_run)
+        let metrics = [Asked::Latency, Asked::Tcp, Asked::Udp, Asked::Matrix];
+        metrics.into_iter().any(|asked| self.has_figure_of(asked))
             || self.path_rates.iter().any(|rate| rate.rate.is_some())
             || self.owd.as_ref().is_some_and(|owd| owd.sent > 0)
             || self.hops.is_some()
             || !self.reach_probes.is_empty()
+    }
+
+    fn has_figure_of(&self, asked: Asked) -> bool {
+        match asked {
+            Asked::Latency => {
+                let delays = [&self.latency, &self.latency_tcp];
+                delays.into_iter().flatten().any(|latency| latency.settled() > 0)
+            }
+            Asked::Tcp => self.tcp.iter().any(TcpResult::has_rate),
+            Asked::Udp => self.udp.iter().any(|udp| udp.sent > 0 || udp.received > 0),
+            Asked::Matrix => self.matrix.iter().any(MatrixResult::has_whole_run),
+        }
     }
 
     /// How its bulk phases ended. Runs of a matrix are left out: those that are not complete are in
@@ -100,7 +179,16 @@ impl VersionResult {
 }
 
 impl MatrixResult {
-    fn has_ended_run(&self) -> bool {
-        self.cells.iter().flat_map(|cell| &cell.runs).any(|run| run.outcome != Outcome::Failed)
+    /// Figures are those of runs that moved all of their bytes.
+    fn has_whole_run(&self) -> bool {
+        self.cells.iter().flat_map(|cell| &cell.runs).any(|run| run.outcome == Outcome::Complete)
+    }
+}
+
+impl TcpResult {
+    /// It has what it was run for: a rate, or of a transfer of so many bytes those.
+    fn has_rate(&self) -> bool {
+        let has_bytes = self.bytes.is_some_and(|bytes| bytes.0 > 0);
+        has_bytes && (self.goodput.is_some() || self.planned.is_none())
     }
 }

@@ -44,7 +44,7 @@ pub use ability::{
     RingSizes, SocketBuffers, StampTiming, Timestamping, TimingsOrigin, WaitHow, WaitTiming,
 };
 pub use comparison::{Comparison, Metric, MetricComparison, Preference, Use, Verdict};
-pub use conclusion::Conclusion;
+pub use conclusion::{Asked, Conclusion, LEFT_OUT};
 pub use ends::{
     BurstSummary, CpuUse, HostDrops, LoggedArrival, Outcome, ReceiverTick, SendRefusal, SenderTick,
     StreamEnd, TcpEnd, UdpReceiverEnd, UdpSenderEnd,

@@ -70,7 +70,8 @@ impl MatrixResult {
     /// absent when there are none.
     pub fn lost(&self) -> Option<f64> {
         let runs = || self.cells.iter().flat_map(|cell| &cell.runs);
-        let sent: ByteCount = runs().filter_map(|run| Some(run.client?.bytes - run.unknown)).sum();
+        let known = |run: &MatrixRun| Some(run.client?.bytes - run.unknown - run.undelivered);
+        let sent: ByteCount = runs().filter_map(known).sum();
         let lost: ByteCount = runs().map(|run| run.lost).sum();
         (sent > ByteCount(0)).then(|| lost.0 as f64 / sent.0 as f64)
     }
@@ -122,9 +123,12 @@ pub struct MatrixRun {
     /// The receiving end; absent when it never reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<MatrixEnd>,
-    /// Sent and not received, of what the receiving end observed to its end; zero for a TCP
-    /// transfer that ended well.
+    /// Sent and not received, of what the receiving end observed to its end; zero for TCP, which
+    /// sends again what the path loses.
     pub lost: ByteCount,
+    /// Given to TCP and not delivered when the transfer ended.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub undelivered: ByteCount,
     /// Of these: dropped inside the receiving host, by its own counters; absent where nobody read
     /// them, and for TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]

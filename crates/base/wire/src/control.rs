@@ -55,6 +55,9 @@ pub use plan::{
     UdpSend,
 };
 
+/// What a responder says when a lease ends. It may cross a release on its way, and then refuses
+/// nothing.
+pub const LEASE_IS_OVER: &str = "the lease is over; running throughput tests end";
 /// A prober that has said nothing for this long is gone, and so is a responder.
 pub const SILENCE_LIMIT: Span = Span::from_secs(4);
 

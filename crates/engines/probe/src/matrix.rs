@@ -32,7 +32,8 @@ pub fn tcp_run(round: u16, outcome: Outcome, client: Option<&TcpEnd>, server: Op
     MatrixRun {
         round,
         outcome,
-        lost: sending.zip(receiving).map_or(ByteCount(0), |(from, to)| from.bytes - to.bytes),
+        lost: ByteCount(0),
+        undelivered: sending.zip(receiving).map_or(ByteCount(0), |(from, to)| from.bytes - to.bytes),
         lost_in_host: None,
         unknown: if receiving.is_some() { ByteCount(0) } else { sending.unwrap_or_default().bytes },
         retransmits: client.and_then(|end| {
@@ -66,6 +67,7 @@ pub fn udp_run(
         client: sending,
         server: receiving,
         lost: of(loss.lost),
+        undelivered: ByteCount(0),
         lost_in_host: loss.host.map(of),
         unknown: of(loss.unknown),
         retransmits: None,
@@ -249,6 +251,7 @@ mod tests {
                 throughput: Some(BitRate(1_120_000)),
             }),
             lost: ByteCount(350),
+            undelivered: ByteCount(0),
             lost_in_host: Some(ByteCount(100)),
             unknown: ByteCount(0),
             retransmits: None,
@@ -272,10 +275,19 @@ mod tests {
     }
 
     #[test]
+    fn tcp_bytes_that_did_not_arrive_in_time_are_not_lost() {
+        // A path on which large packets vanish: TCP keeps them for another try.
+        let (client, server) = (tcp_end(9_000, 180, 0, 10_000_000), tcp_end(50, 1, 50, 3));
+        let run = tcp_run(0, Outcome::Interrupted, Some(&client), Some(&server));
+        assert_eq!((run.lost, run.undelivered, run.unknown), (ByteCount(0), ByteCount(8_950), ByteCount(0)));
+    }
+
+    #[test]
     fn a_cell_has_the_times_and_the_throughputs_of_both_ends() {
         let (client, server) = (tcp_end(2_000, 4, 0, 80), tcp_end(1_500, 3, 500, 40));
         let run = tcp_run(2, Outcome::Complete, Some(&client), Some(&server));
-        assert_eq!((run.round, run.lost, run.lost_in_host), (2, ByteCount(500), None));
+        let missing = (run.lost, run.undelivered);
+        assert_eq!((run.round, missing, run.lost_in_host), (2, (ByteCount(0), ByteCount(500)), None));
         let once = |value| Some(Interval { estimate: value, lo: value, hi: value, confidence: 0.0 });
         let want = MatrixCell {
             bytes: ByteCount(2_000),

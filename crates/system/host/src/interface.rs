@@ -13,6 +13,20 @@ pub fn interface_for(local: IpAddr) -> Option<String> {
     owner(local, &assigned_addresses())
 }
 
+/// What this host has lost of the network by which packets from a local address leave: the address
+/// itself, or the link of its interface. `None` if neither, or if the system does not say.
+pub fn lost_network(local: IpAddr) -> Option<String> {
+    lost(local, &assigned_addresses())
+}
+
+fn lost(local: IpAddr, assigned: &[Assigned]) -> Option<String> {
+    let Some(interface) = owner(local, assigned) else {
+        return (!assigned.is_empty()).then(|| format!("this host has lost its address {local}"));
+    };
+    let is_down = assigned.iter().any(|entry| entry.interface == interface && !entry.is_running);
+    is_down.then(|| format!("interface {interface} of this host is down"))
+}
+
 /// Addresses of this host that others may reach it by, without those of loopback and those that
 /// hold on one link only. Those that a device nearby will most likely reach come first: private
 /// IPv4 of the interface towards the rest of the world, then its other IPv4, then global IPv6, then
@@ -109,6 +123,8 @@ struct Assigned {
     interface: String,
     address: IpAddr,
     loopback: bool,
+    /// Its interface is up and has a link.
+    is_running: bool,
 }
 
 fn owner(local: IpAddr, assigned: &[Assigned]) -> Option<String> {
@@ -141,7 +157,9 @@ fn read_entry(entry: &libc::ifaddrs) -> Option<Assigned> {
     // list.
     let interface = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
     let loopback = entry.ifa_flags & libc::IFF_LOOPBACK as libc::c_uint != 0;
-    Some(Assigned { interface, address, loopback })
+    let is_running =
+        [libc::IFF_UP, libc::IFF_RUNNING].iter().all(|flag| entry.ifa_flags & *flag as libc::c_uint != 0);
+    Some(Assigned { interface, address, loopback, is_running })
 }
 
 /// # Safety
@@ -195,7 +213,20 @@ mod tests {
     use super::*;
 
     fn assigned(interface: &str, address: &str, loopback: bool) -> Assigned {
-        Assigned { interface: interface.to_owned(), address: address.parse().expect("an address"), loopback }
+        let address = address.parse().expect("an address");
+        Assigned { interface: interface.to_owned(), address, loopback, is_running: true }
+    }
+
+    #[test]
+    fn a_lost_address_and_a_link_that_is_down_are_this_hosts_own() {
+        let mut all = [assigned("eth0", "192.0.2.2", false), assigned("eth1", "2001:db8::2", false)];
+        let of = |local: &str, all: &[Assigned]| lost(local.parse().unwrap(), all);
+        assert_eq!(of("192.0.2.2", &all), None);
+        let gone = "this host has lost its address 2001:db8::3".to_owned();
+        assert_eq!((of("2001:db8::3", &all), of("2001:db8::3", &[])), (Some(gone), None));
+        all[1].is_running = false;
+        assert_eq!(of("2001:db8::2", &all), Some("interface eth1 of this host is down".to_owned()));
+        assert_eq!(of("192.0.2.2", &all), None);
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub use cpu::CpuSnapshot;
 pub use describe::describe;
 pub use drops::DropSnapshot;
 pub use fingerprint::fingerprint;
-pub use interface::{all_interfaces, interface_for, reachable_addresses};
+pub use interface::{all_interfaces, interface_for, lost_network, reachable_addresses};
 pub use interrupts::ModerationSnapshot;
 pub use load::{Load, Memory};
 pub use memory_copy::memory_copy_ns_per_byte;

@@ -3,7 +3,7 @@
 use netaware_record::Outcome;
 use netaware_units::{Mono, Span};
 use netaware_wire::Token;
-use netaware_wire::control::{ErrorCode, ServerMessage};
+use netaware_wire::control::{ErrorCode, LEASE_IS_OVER, ServerMessage};
 
 use super::{Action, Session};
 use crate::admission::Notice;
@@ -80,7 +80,7 @@ impl Session<'_> {
 
     pub(super) fn wake_reservation(&mut self, now: Mono) {
         if self.permit.deadline().is_some_and(|until| until <= now) {
-            self.say_error(ErrorCode::Lease, "the lease is over; running throughput tests end", None);
+            self.say_error(ErrorCode::Lease, LEASE_IS_OVER, None);
             self.give_back();
         }
     }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use netaware_record::{Outcome, ReceiverTick, SenderTick, StreamEnd};
 use netaware_units::{BitRate, ByteCount, Mono, Span};
-use netaware_wire::control::{ChannelEnd, EndReport, ErrorCode, ServerMessage, TestPlan, VolleySpec};
+use netaware_wire::control::{
+    ChannelEnd, EndReport, ErrorCode, MAX_ROUND_TRIP, ServerMessage, TestPlan, VolleySpec,
+};
 
 use super::{Action, Session, report};
 use crate::plan::{self, Refusal};
@@ -395,6 +397,7 @@ impl Session<'_> {
         if tick.acked.is_some_and(|acked| acked > ByteCount(0)) {
             self.heard(now);
         }
+        self.loaded = self.loaded.max(tick.rtt.unwrap_or_default().min(MAX_ROUND_TRIP));
         if !self.count(test, tick.bytes, tick.end) {
             return;
         }

@@ -192,7 +192,7 @@ mod tests {
             let entered = [Entered { udp, ..Entered::default() }, Entered::default()];
             said(ask, &truth(""), &Found { entered, ..found(record) }).0
         };
-        assert_eq!([220, 300].map(|it| sent(Ask::Udp, &udp(), it)), [Verdict::Held, Verdict::Harm]);
+        assert_eq!([220, 500].map(|it| sent(Ask::Udp, &udp(), it)), [Verdict::Held, Verdict::Harm]);
         assert_eq!([220, 300].map(|it| sent(Ask::Latency, &latency(), it)), [Verdict::Held, Verdict::Harm]);
     }
 }

@@ -52,7 +52,7 @@ fn failure(record: &Record) -> Option<String> {
     let stalled = |v: &VersionResult| Some(format!("{}: {}", v.version.name(), stalled(v)?));
     let vain = record.versions.iter().find_map(stalled);
     let missing = || record.versions.iter().find_map(rateless);
-    vain.or_else(missing).or_else(|| record.warnings.first().cloned())
+    vain.or_else(missing).or_else(|| reason(record).cloned())
 }
 
 /// Why a capacity or an available bandwidth has no figure.
@@ -81,10 +81,7 @@ pub(crate) fn failure_lines(record: &Record) -> Vec<String> {
         } else {
             "nothing was measured"
         };
-        let why = failure(record)
-            .or_else(|| reason(record).cloned())
-            .map(|why| format!(": {why}"))
-            .unwrap_or_default();
+        let why = failure(record).map(|why| format!(": {why}")).unwrap_or_default();
         lines.push(format!("{what}{why}").chars().filter(|c| !c.is_control()).collect());
     }
     lines

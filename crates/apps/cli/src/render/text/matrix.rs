@@ -102,12 +102,17 @@ impl<'a> Ends<'a> {
         let server = (cell.server_time.as_ref(), cell.server_throughput.as_ref());
         let heard = || cell.runs.iter().filter_map(|run| Some((run, run.server.as_ref()?)));
         let bytes_lost = heard().map(|(run, _)| run.lost).sum();
-        let ((sending_time, sent), (_, received), bytes_sent) =
-            if result.pedigree.direction == Direction::Reverse {
-                (server, client, heard().map(|(_, server)| server.bytes).sum())
-            } else {
-                (client, server, heard().filter_map(|(run, _)| Some(run.client?.bytes - run.unknown)).sum())
-            };
+        let ((sending_time, sent), (_, received), bytes_sent) = if result.pedigree.direction
+            == Direction::Reverse
+        {
+            (server, client, heard().map(|(_, server)| server.bytes).sum())
+        } else {
+            (
+                client,
+                server,
+                heard().filter_map(|(run, _)| Some(run.client?.bytes - run.unknown - run.undelivered)).sum(),
+            )
+        };
         Self { sending_time, sent, received, bytes_sent, bytes_lost }
     }
 }

@@ -1,0 +1,275 @@
+//! What one version of a matrix has yielded so far, and what is left out because of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use netaware_probe::matrix;
+use netaware_record::{
+    Direction, Layer, MatrixProtocol, MatrixResult, MatrixRun, MtuFinding, Outcome, PathFacts, Pedigree,
+};
+use netaware_units::{ByteCount, ClockSource, Span};
+
+use super::Done;
+use super::plan::Step;
+use crate::lane::Lane;
+
+/// What one version has yielded so far.
+pub(super) struct Ledger<'a> {
+    steps: &'a [Step],
+    /// One entry per step.
+    runs: Vec<Vec<MatrixRun>>,
+    stamped: bool,
+    /// Transfers in a row that could not begin, by protocol.
+    refused: BTreeMap<MatrixProtocol, u32>,
+    /// Protocols of which larger cells are left out, which has been said.
+    explained: BTreeSet<MatrixProtocol>,
+}
+
+impl<'a> Ledger<'a> {
+    pub(super) fn new(steps: &'a [Step]) -> Self {
+        Self {
+            steps,
+            runs: vec![Vec::new(); steps.len()],
+            stamped: false,
+            refused: BTreeMap::new(),
+            explained: BTreeSet::new(),
+        }
+    }
+
+    fn has_given_up(&self, protocol: MatrixProtocol) -> bool {
+        self.refused.get(&protocol).is_some_and(|refused| *refused >= MOST_REFUSED)
+    }
+
+    /// Whether a cell is not run any more: transfers of its protocol cannot begin, or it is no
+    /// smaller than one of two cells that failed.
+    pub(super) fn leaves_out(&self, at: usize) -> bool {
+        let step = self.steps[at];
+        let failed = self.failed(step.protocol);
+        let is_as_large = |failed: &usize| is_within(self.steps[*failed], step);
+        self.has_given_up(step.protocol) || (failed.len() >= MOST_FAILED && failed.iter().any(is_as_large))
+    }
+
+    /// Transfers that are still to come, of which round `round` is on step `at`.
+    pub(super) fn to_come(&self, round: u16, at: usize, rounds: u16) -> i64 {
+        let run = |from: usize| (from..self.steps.len()).filter(|at| !self.leaves_out(*at)).count() as i64;
+        run(at + 1) + run(0) * i64::from(rounds - round - 1)
+    }
+
+    /// Cells of a protocol none of whose transfers moved all of its bytes, and no transfer of a
+    /// cell that is as large did.
+    fn failed(&self, protocol: MatrixProtocol) -> Vec<usize> {
+        let of_protocol = || (0..self.steps.len()).filter(move |at| self.steps[*at].protocol == protocol);
+        let is_whole = |at: usize| self.runs[at].iter().any(|run| run.outcome == Outcome::Complete);
+        let is_contradicted = |at: usize| {
+            of_protocol().any(|other| is_within(self.steps[at], self.steps[other]) && is_whole(other))
+        };
+        of_protocol().filter(|at| !self.runs[*at].is_empty() && !is_contradicted(*at)).collect()
+    }
+
+    /// The cells of which two have failed, the first time that it is so.
+    pub(super) fn is_to_be_explained(&mut self, protocol: MatrixProtocol) -> Option<Shortfall> {
+        let failed = self.failed(protocol);
+        if failed.len() < MOST_FAILED || self.has_given_up(protocol) || !self.explained.insert(protocol) {
+            return None;
+        }
+        let arrived = |at: &usize| self.runs[*at].iter().filter_map(|run| Some(run.server?.bytes)).max();
+        Some(Shortfall {
+            step: self.steps[*failed.first()?],
+            arrived: failed.iter().map(arrived).max().flatten(),
+        })
+    }
+
+    pub(super) fn enter(&mut self, lane: &mut Lane, at: usize, round: u16, done: Option<Done>) {
+        let step = self.steps[at];
+        let Some(Done { mut run, stamped }) = done else {
+            let refused = self.refused.entry(step.protocol).or_default();
+            *refused += 1;
+            if *refused == MOST_REFUSED {
+                lane.warn(&format!("{} is left out: transfers could not begin", step.protocol.name()));
+            }
+            self.runs[at].push(matrix::tcp_run(round, Outcome::Failed, None, None));
+            return;
+        };
+        self.refused.remove(&step.protocol);
+        self.stamped |= stamped;
+        run.round = round;
+        if run.outcome == Outcome::Complete && run.client.is_some_and(|end| end.bytes < step.pair.bytes) {
+            // Out of patience: the ends say that they kept to the plan's time.
+            run.outcome = Outcome::Interrupted;
+        }
+        self.runs[at].push(run);
+    }
+
+    /// A sentence for each protocol some of whose transfers did not move all of their bytes.
+    pub(super) fn shortfalls(&self) -> Vec<String> {
+        let of = |protocol: MatrixProtocol| {
+            let entries = self.steps.iter().zip(&self.runs).filter(|(step, _)| step.protocol == protocol);
+            let runs = || entries.clone().flat_map(|(step, runs)| runs.iter().map(move |run| (step, run)));
+            let mut failed = runs().filter(|(_, run)| run.outcome != Outcome::Complete);
+            let (first, _) = failed.next()?;
+            let (count, all) = (failed.count() + 1, runs().count());
+            Some(format!(
+                "{count} of {all} transfers over {} did not move all of their bytes, the first one {} B in blocks of \
+                 {} B; they are in no figure",
+                protocol.name(),
+                first.pair.bytes.0,
+                first.pair.block.0,
+            ))
+        };
+        MatrixProtocol::ALL.into_iter().filter_map(of).collect()
+    }
+
+    pub(super) fn close(self, lane: &Lane) -> Vec<MatrixResult> {
+        let mut results: Vec<MatrixResult> = Vec::new();
+        for (step, runs) in self.steps.iter().zip(self.runs) {
+            if runs.iter().all(|run| run.client.is_none_or(|end| end.bytes == ByteCount(0))) {
+                continue;
+            }
+            let cell = matrix::cell(step.pair.bytes, step.pair.block, runs);
+            match results.iter_mut().find(|result| result.protocol == step.protocol) {
+                Some(result) => result.cells.push(cell),
+                None => results.push(MatrixResult {
+                    pedigree: pedigree(lane, step.protocol, self.stamped),
+                    protocol: step.protocol,
+                    cells: vec![cell],
+                }),
+            }
+        }
+        results
+    }
+}
+
+/// Whether one cell has neither more bytes nor larger blocks than another.
+fn is_within(one: Step, other: Step) -> bool {
+    one.pair.bytes <= other.pair.bytes && one.pair.block <= other.pair.block
+}
+
+/// Two cells that failed, by the smaller one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Shortfall {
+    step: Step,
+    /// The most that arrived of either, where the other end told.
+    arrived: Option<ByteCount>,
+}
+
+impl Shortfall {
+    /// So little arrived that packets of the path's usual size seem not to.
+    pub(super) fn is_of_large_packets(self) -> bool {
+        self.arrived.is_none_or(|arrived| arrived < SHORT_PACKETS) && self.step.pair.bytes >= SHORT_PACKETS
+    }
+
+    /// What is left out, and the likely cause.
+    pub(super) fn explained(self, path: Option<&PathFacts>, patience: Span) -> String {
+        let black_hole = path.filter(|path| path.mtu_finding == MtuFinding::BlackHole);
+        let (bytes, arrived) = (self.step.pair.bytes.0, self.arrived);
+        let why = match (black_hole.and_then(|path| path.mtu), arrived) {
+            (Some(mtu), _) if self.is_of_large_packets() => {
+                format!(
+                    "packets above {mtu} B vanish on the path and nobody reports it, so that no patience would do"
+                )
+            }
+            (_, Some(arrived)) if self.is_of_large_packets() => format!(
+                "of {bytes} B only {} B arrived in {patience}; large packets seem to vanish on the path",
+                arrived.0
+            ),
+            (_, Some(arrived)) => {
+                format!(
+                    "of {bytes} B {} B arrived in {patience}; a longer --patience would let them end",
+                    arrived.0
+                )
+            }
+            (_, None) => "the other end did not report what arrived".to_owned(),
+        };
+        format!(
+            "two transfers over {} failed, and cells that are as large are left out from here on ({bytes} B in blocks of \
+             {} B and more): {why}",
+            self.step.protocol.name(),
+            self.step.pair.block.0
+        )
+    }
+}
+
+fn pedigree(lane: &Lane, protocol: MatrixProtocol, stamped: bool) -> Pedigree {
+    let by_kernel = stamped && protocol == MatrixProtocol::Udp;
+    Pedigree {
+        method: "matrix".into(),
+        layer: Layer::Payload,
+        direction: Direction::Forward,
+        version: lane.version,
+        clock: if by_kernel { ClockSource::Kernel } else { ClockSource::Application },
+        uncertainty: "median of the runs, between the smallest and the largest".into(),
+    }
+}
+
+/// A protocol that a firewall swallows costs seconds each time.
+const MOST_REFUSED: u32 = 2;
+/// Each costs the whole patience.
+const MOST_FAILED: usize = 2;
+/// What a few packets that pass every path of IPv6 carry (RFC 8200 §5).
+const SHORT_PACKETS: ByteCount = ByteCount(1280);
+
+#[cfg(test)]
+mod tests {
+    use netaware_record::{IpVersion, MatrixEnd};
+
+    use super::super::plan::Pair;
+    use super::*;
+
+    fn steps(protocol: MatrixProtocol) -> Vec<Step> {
+        let pairs =
+            [(1_000, 50), (1_000, 1_000), (10_000, 50), (10_000, 5_000), (100_000, 50), (100_000, 5_000)];
+        let pair = |(bytes, block)| Pair { bytes: ByteCount(bytes), block: ByteCount(block) };
+        pairs.into_iter().map(|it| Step { protocol, pair: pair(it) }).collect()
+    }
+
+    fn done(sent: u64, arrived: u64) -> Option<Done> {
+        let end = |bytes| Some(MatrixEnd { bytes: ByteCount(bytes), ..MatrixEnd::default() });
+        let run = matrix::tcp_run(0, Outcome::Complete, None, None);
+        Some(Done { run: MatrixRun { client: end(sent), server: end(arrived), ..run }, stamped: false })
+    }
+
+    /// What is still run after each of these transfers: step, bytes sent, bytes that arrived.
+    fn left(transfers: &[(usize, u64, u64)], of: &[Step]) -> Vec<usize> {
+        let (mut ledger, mut lane) = (Ledger::new(of), Lane::empty(IpVersion::V6));
+        for (at, sent, arrived) in transfers {
+            ledger.enter(&mut lane, *at, 0, done(*sent, *arrived));
+        }
+        (0..of.len()).filter(|at| !ledger.leaves_out(*at)).collect()
+    }
+
+    #[test]
+    fn a_black_hole_does_not_cost_the_whole_patience_for_every_cell() {
+        let steps = steps(MatrixProtocol::Tcp);
+        let small = [(0, 1_000, 1_000), (1, 1_000, 1_000)];
+        let after = |more: &[(usize, u64, u64)]| left(&[&small[..], more].concat(), &steps);
+        assert_eq!(after(&[(2, 9_000, 50)]), [0, 1, 2, 3, 4, 5], "one may be bad luck");
+        assert_eq!(after(&[(2, 9_000, 50), (3, 5_000, 0)]), [0, 1]);
+        // Small blocks pass where large ones do not.
+        assert_eq!(after(&[(2, 10_000, 10_000), (3, 5_000, 0), (5, 5_000, 0)]), [0, 1, 2, 4]);
+        // A larger transfer that ended shows that it was not the size.
+        assert_eq!(after(&[(2, 9_000, 50), (3, 10_000, 10_000), (4, 90_000, 0)]), [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn what_waited_in_vain_is_explained_once_and_not_by_too_little_patience() {
+        let steps = steps(MatrixProtocol::Tcp);
+        let (mut ledger, mut lane) = (Ledger::new(&steps), Lane::empty(IpVersion::V6));
+        ledger.enter(&mut lane, 2, 0, done(9_000, 50));
+        assert_eq!(ledger.is_to_be_explained(MatrixProtocol::Tcp), None);
+        ledger.enter(&mut lane, 3, 0, done(5_000, 0));
+        let found = ledger.is_to_be_explained(MatrixProtocol::Tcp).unwrap();
+        assert_eq!(ledger.is_to_be_explained(MatrixProtocol::Tcp), None);
+        let hole = PathFacts { mtu: Some(1300), mtu_finding: MtuFinding::BlackHole, ..PathFacts::default() };
+        let patience = Span::from_secs(10);
+        let said = [found.explained(Some(&hole), patience), found.explained(None, patience)];
+        assert!(said[0].contains("packets above 1300 B vanish"), "{said:?}");
+        assert!(said[1].contains("only 50 B arrived in 10.0 s; large packets seem"), "{said:?}");
+        let slow = Shortfall { arrived: Some(ByteCount(8_000)), ..found };
+        assert!(slow.explained(None, patience).contains("a longer --patience"), "{slow:?}");
+        let short = ledger.shortfalls();
+        assert_eq!(short.len(), 1);
+        assert!(
+            short[0].starts_with("2 of 2 transfers over TCP did not move all of their bytes"),
+            "{short:?}"
+        );
+    }
+}
