@@ -66,7 +66,7 @@ pub(crate) fn explain_silence(lane: &mut Lane, target: &Target, stop: &StopFlag,
     }
 }
 
-fn explore(lane: &mut Lane) {
+pub(crate) fn explore(lane: &mut Lane) {
     let connect = lane.result.reach.as_ref().and_then(Reach::longest_round_trip);
     let Some(over) = lane.session().map(|session| session.over.clone()) else { return };
     let Some(flow) = lane.echo.as_ref() else { return };

@@ -19,8 +19,8 @@ use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
 use netaware_probe::limit::Across;
 use netaware_record::{
-    CpuUse, HistogramShape, HostInfo, IpVersion, LEFT_OUT, Limit, LimitedBy, Outcome, PathFacts, Record, Request,
-    SCHEMA_VERSION, TcpResult, VersionResult,
+    CpuUse, HistogramShape, HostInfo, IpVersion, LEFT_OUT, Limit, LimitedBy, Outcome, PathFacts, Record,
+    Request, SCHEMA_VERSION, TcpResult, VersionResult,
 };
 use netaware_stats::patience::Waiting;
 use netaware_units::{BitRate, Mono, Span, Wall};
