@@ -174,14 +174,14 @@ mod tests {
         let said = |total: i64, at_most: i64| {
             let mut notes = Vec::new();
             let mut listener =
-                |progress| notes.extend(matches!(progress, Progress::Note(_)).then_some(progress));
+                |progress| notes.extend(matches!(progress, Progress::Longer(_)).then_some(progress));
             let mut watch = Watch::new(Span::from_secs(total), &mut listener);
             watch.waits_for_an_end(Span::from_millis(at_most));
             watch.waits_for_an_end(Span::from_millis(at_most));
             (watch.total, notes)
         };
         let (total, notes) = said(8, 2600);
-        let [Progress::Note(first), Progress::Note(second)] = notes.as_slice() else { panic!("{notes:?}") };
+        let [Progress::Longer(first), Progress::Longer(second)] = notes.as_slice() else { panic!("{notes:?}") };
         assert!(first.starts_with("this takes about 12.0 s instead of 8.00 s: "), "{first}");
         assert!(second.starts_with("this takes about 14.0 s instead of 10.6 s: "), "{second}");
         assert!((Span::from_millis(13_200)..Span::from_secs(14)).contains(&total), "{total}");
