@@ -93,7 +93,7 @@ fn sizes(lane: &mut Lane, direction: Direction, length: u32) -> EchoSizes {
         Direction::Reverse if is_capped => EchoSizes::equal(length),
         Direction::Reverse => EchoSizes { request: short, response: length },
         Direction::RoundTrip => EchoSizes::equal(length),
-        _ => EchoSizes { request: length, response: short },
+        Direction::Forward => EchoSizes { request: length, response: short },
     }
 }
 

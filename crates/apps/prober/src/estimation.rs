@@ -206,18 +206,17 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
     let at_once = request.follow.map_or(whole, |follow| follow.interval + request.time);
     let around = lease::around(&lanes, ways, 1);
     lane::reserve_all(&mut lanes, at_once + around + SLACK, stop, &mut watch);
-    match request.follow {
-        Some(follow) => following::follow(request, follow, &mut lanes, stop, &mut watch),
-        None => {
-            let exchange = lease::exchange(&lanes, watch.done());
-            let alive = i64::try_from(lanes.iter().filter(|lane| lane.is_alive()).count()).unwrap_or(1);
-            watch.announce(with_opening(request.time, exchange) * (ways * alive), exchange);
-            if let Some(lane) = lanes.iter().find(|lane| lane.is_alive()) {
-                // Somebody answers: what is to be said is said now.
-                watch.phase(request.metric().name(), Some(lane.version));
-            }
-            path_rates(std::slice::from_ref(request), &mut lanes, stop, &mut watch);
+    if let Some(follow) = request.follow {
+        following::follow(request, follow, &mut lanes, stop, &mut watch);
+    } else {
+        let exchange = lease::exchange(&lanes, watch.done());
+        let alive = i64::try_from(lanes.iter().filter(|lane| lane.is_alive()).count()).unwrap_or(1);
+        watch.announce(with_opening(request.time, exchange) * (ways * alive), exchange);
+        if let Some(lane) = lanes.iter().find(|lane| lane.is_alive()) {
+            // Somebody answers: what is to be said is said now.
+            watch.phase(request.metric().name(), Some(lane.version));
         }
+        path_rates(std::slice::from_ref(request), &mut lanes, stop, &mut watch);
     }
     let is_silent = |lane: &Lane| lane.result.path_rates.iter().any(path_rates::is_silent);
     for lane in lanes.iter_mut().filter(|lane| is_silent(lane)) {

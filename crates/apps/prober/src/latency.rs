@@ -79,7 +79,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
                     continue;
                 }
                 let run = probe.run(lane, &order);
-                waited = waited + run.as_ref().map_or(Span::ZERO, waited_in_vain);
+                waited += run.as_ref().map_or(Span::ZERO, waited_in_vain);
                 let beside_udp = probe.transport() == Transport::Tcp && request.transports.len() > 1;
                 if beside_udp { found.idle_tcp.extend(run) } else { found.idle.extend(run) }
             }

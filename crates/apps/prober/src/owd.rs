@@ -449,7 +449,9 @@ mod tests {
     fn said(patience: &[Span]) -> Vec<String> {
         let request = OwdRequest { count: 300, ..OwdRequest::new(Target::new("h")) };
         let (tell, told) = channel();
-        patience.iter().for_each(|it| tell.send((IpVersion::V6, *it)).unwrap());
+        for it in patience {
+            tell.send((IpVersion::V6, *it)).unwrap();
+        }
         drop(tell);
         let mut notes = Vec::new();
         let mut listener = |progress| match progress {

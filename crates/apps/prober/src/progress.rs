@@ -181,7 +181,9 @@ mod tests {
             (watch.total, notes)
         };
         let (total, notes) = said(8, 2600);
-        let [Progress::Longer(first), Progress::Longer(second)] = notes.as_slice() else { panic!("{notes:?}") };
+        let [Progress::Longer(first), Progress::Longer(second)] = notes.as_slice() else {
+            panic!("{notes:?}")
+        };
         assert!(first.starts_with("this takes about 12.0 s instead of 8.00 s: "), "{first}");
         assert!(second.starts_with("this takes about 14.0 s instead of 10.6 s: "), "{second}");
         assert!((Span::from_millis(13_200)..Span::from_secs(14)).contains(&total), "{total}");

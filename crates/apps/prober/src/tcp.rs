@@ -30,7 +30,7 @@ pub fn tcp(request: &TcpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         preparing: &|_| Span::ZERO,
         settling: |_| Span::ZERO,
     };
-    turns::take(course, stop, progress, &|_, _| {}, &|lane, found, rounds, watch| {
+    turns::take(&course, stop, progress, &|_, _| {}, &|lane, found, rounds, watch| {
         let orders = orders(request, rounds);
         let done = transfer::tcp(lane, &request.target, &orders, None, stop, watch);
         if done.iter().any(TcpRound::carried_nothing) {

@@ -50,7 +50,7 @@ const SLACK: Span = Span::from_secs(8);
 /// Runs `prepare` for each version once it has the responder's place, and then `turn` for each
 /// version in each round; it is told how many rounds there are.
 pub(crate) fn take(
-    course: Course<'_>,
+    course: &Course<'_>,
     stop: &StopFlag,
     progress: &mut dyn FnMut(Progress),
     prepare: &dyn Fn(&mut Lane, &mut Watch<'_>),

@@ -42,7 +42,7 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
             known.borrow_mut().push((lane.version, rates));
         }
     };
-    turns::take(course, stop, progress, &prepare, &|lane, found, rounds, watch| {
+    turns::take(&course, stop, progress, &prepare, &|lane, found, rounds, watch| {
         let known = known.borrow();
         let rates = known.iter().find(|(version, _)| *version == lane.version);
         let orders = orders(request, rounds, rates.map_or(&[][..], |(_, rates)| rates));

@@ -151,17 +151,22 @@ pub fn hierarchical_difference(
     block: usize,
     how: &Resampling,
 ) -> Option<PairedInterval> {
-    let both = |(a, b): &(&Vec<f64>, &Vec<f64>)| !a.is_empty() && !b.is_empty();
-    let rounds: Vec<(&Vec<f64>, &Vec<f64>)> = first.iter().zip(second).filter(both).collect();
+    let rounds: Vec<Round<'_>> = first
+        .iter()
+        .zip(second)
+        .filter(|(a, b)| !a.is_empty() && !b.is_empty())
+        .map(|(a, b)| (a.as_slice(), b.as_slice()))
+        .collect();
     let pairs = rounds.iter().map(|(a, b)| a.len().min(b.len())).sum();
     let confidence = how.confidence;
-    let is_finite = |(a, b): &(&Vec<f64>, &Vec<f64>)| a.iter().chain(*b).all(|x| x.is_finite());
+    let is_finite = |(a, b): &Round<'_>| a.iter().chain(*b).all(|x| x.is_finite());
     if pairs < 2 || !(confidence > 0.0 && confidence < 1.0) || !rounds.iter().all(is_finite) {
         return None;
     }
     let minus = |a: &mut [f64], b: &mut [f64]| Some(how.statistic.of(b)? - how.statistic.of(a)?);
-    let pooled = |of: fn(&(&Vec<f64>, &Vec<f64>)) -> Vec<f64>| rounds.iter().flat_map(of).collect::<Vec<_>>();
-    let estimate = minus(&mut pooled(|(a, _)| (*a).clone()), &mut pooled(|(_, b)| (*b).clone()))?;
+    let mut all_first: Vec<f64> = rounds.iter().flat_map(|(a, _)| a.to_vec()).collect();
+    let mut all_second: Vec<f64> = rounds.iter().flat_map(|(_, b)| b.to_vec()).collect();
+    let estimate = minus(&mut all_first, &mut all_second)?;
     let mut rng = SplitMix64::new(how.seed);
     let (mut a, mut b) = (Vec::new(), Vec::new());
     let draws = (0..how.resamples.clamp(FEWEST_RESAMPLES, MOST_RESAMPLES)).filter_map(|_| {
@@ -180,13 +185,16 @@ pub fn hierarchical_difference(
     let (lo, hi) = (linear(&drawn, tail)?, linear(&drawn, 1.0 - tail)?);
     let mut interval = Interval { estimate, lo: estimate, hi: estimate, confidence }.widened_to(lo, hi);
     let of_rounds: Vec<Vec<f64>> =
-        rounds.iter().filter_map(|(a, b)| Some(vec![minus(&mut (*a).clone(), &mut (*b).clone())?])).collect();
+        rounds.iter().filter_map(|(a, b)| Some(vec![minus(&mut a.to_vec(), &mut b.to_vec())?])).collect();
     let of_rounds: Vec<&[f64]> = of_rounds.iter().map(Vec::as_slice).collect();
     if let Some((lo, hi)) = between_rounds(&of_rounds, how) {
         interval = interval.widened_to(lo, hi);
     }
     Some(PairedInterval { interval, pairs, rounds: rounds.len() })
 }
+
+/// The samples of one round, of the first and of the second.
+type Round<'a> = (&'a [f64], &'a [f64]);
 
 /// The percentile interval of the statistic over what `draw` draws, always holding the estimate
 /// itself.

@@ -221,17 +221,17 @@ mod tests {
         pairs.into_iter().map(|it| Step { protocol, pair: pair(it) }).collect()
     }
 
-    fn done(sent: u64, arrived: u64) -> Option<Done> {
+    fn done(sent: u64, arrived: u64) -> Done {
         let end = |bytes| Some(MatrixEnd { bytes: ByteCount(bytes), ..MatrixEnd::default() });
         let run = matrix::tcp_run(0, Outcome::Complete, None, None);
-        Some(Done { run: MatrixRun { client: end(sent), server: end(arrived), ..run }, stamped: false })
+        Done { run: MatrixRun { client: end(sent), server: end(arrived), ..run }, stamped: false }
     }
 
     /// What is still run after each of these transfers: step, bytes sent, bytes that arrived.
     fn left(transfers: &[(usize, u64, u64)], of: &[Step]) -> Vec<usize> {
         let (mut ledger, mut lane) = (Ledger::new(of), Lane::empty(IpVersion::V6));
         for (at, sent, arrived) in transfers {
-            ledger.enter(&mut lane, *at, 0, done(*sent, *arrived));
+            ledger.enter(&mut lane, *at, 0, Some(done(*sent, *arrived)));
         }
         (0..of.len()).filter(|at| !ledger.leaves_out(*at)).collect()
     }
@@ -253,9 +253,9 @@ mod tests {
     fn what_waited_in_vain_is_explained_once_and_not_by_too_little_patience() {
         let steps = steps(MatrixProtocol::Tcp);
         let (mut ledger, mut lane) = (Ledger::new(&steps), Lane::empty(IpVersion::V6));
-        ledger.enter(&mut lane, 2, 0, done(9_000, 50));
+        ledger.enter(&mut lane, 2, 0, Some(done(9_000, 50)));
         assert_eq!(ledger.is_to_be_explained(MatrixProtocol::Tcp), None);
-        ledger.enter(&mut lane, 3, 0, done(5_000, 0));
+        ledger.enter(&mut lane, 3, 0, Some(done(5_000, 0)));
         let found = ledger.is_to_be_explained(MatrixProtocol::Tcp).unwrap();
         assert_eq!(ledger.is_to_be_explained(MatrixProtocol::Tcp), None);
         let hole = PathFacts { mtu: Some(1300), mtu_finding: MtuFinding::BlackHole, ..PathFacts::default() };

@@ -108,8 +108,9 @@ pub(crate) fn mark_peaks(result: &mut VersionResult) {
         let is_shaped = rate.flags.iter().any(|flag| flag == "shaped");
         let usable = rate.metric != PathMetric::Maximum && rate.bound != RateBound::AtMost && !is_shaped;
         let Some(figure) = rate.payload.filter(|_| usable) else { continue };
-        let of_direction = result.tcp.iter().filter(|it| it.pedigree.direction == rate.pedigree.direction);
-        let held = of_direction.filter_map(|it| held_down(figure.0 as f64, &it.receiver_ticks)).next();
+        let mut of_direction =
+            result.tcp.iter().filter(|it| it.pedigree.direction == rate.pedigree.direction);
+        let held = of_direction.find_map(|it| held_down(figure.0 as f64, &it.receiver_ticks));
         if let Some((first, later)) = held {
             rate.flags.push("peak".to_owned());
             rate.remarks.push(format!(

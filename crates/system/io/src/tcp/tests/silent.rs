@@ -21,7 +21,8 @@ fn received_from(plan: &TcpPlan, sender: impl FnOnce(&mut TcpStream) + Send) -> 
 
 #[test]
 fn a_transfer_that_went_silent_is_not_waited_for_beyond_its_planned_end() {
-    let (end, overtime) = received_from(&plan(1, 2500), |stream| stream.write_all(&[1; 100_000]).unwrap());
+    let (end, overtime) =
+        received_from(&plan(1, 2500), |stream| stream.write_all(&vec![1; 100_000]).unwrap());
     assert_eq!((end.outcome, end.bytes), (Outcome::Failed, ByteCount(100_000)));
     let why = end.streams[0].error.as_deref().unwrap_or_default();
     assert!(why.starts_with("nothing more came for "), "{why}");
