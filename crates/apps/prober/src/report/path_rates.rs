@@ -145,9 +145,10 @@ fn held_down(figure: f64, ticks: &[ReceiverTick]) -> Option<(f64, f64)> {
         is_held.then_some((first, later))
     })
 }
-/// Whether packets that were sent for it stopped to come, or never came.
+/// Whether none of the packets that were sent for it ever came. Where some came, packets of their
+/// length pass.
 pub(crate) fn is_silent(rate: &PathRate) -> bool {
-    rate.flags.iter().any(|flag| flag == SILENT)
+    rate.received == 0 && rate.flags.iter().any(|flag| flag == SILENT)
 }
 
 /// The word of records for that.
