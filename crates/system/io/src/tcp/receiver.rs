@@ -295,7 +295,7 @@ pub(super) const HIGHEST_MARK: u64 = 1 << 20;
 const DRAINS_NOT: Span = Span::from_secs(2);
 /// Of a thread that finds no core at once.
 const BEGINS_LATE: Span = Span::from_millis(100);
-const A_FEW_SEGMENTS: ByteCount = ByteCount(8 * 1500);
+const A_FEW_SEGMENTS: ByteCount = ByteCount(24 * 1500);
 /// A reset this long before the planned end is still the sender's way to end: clocks and starts
 /// differ.
 const EARLIEST_END: Span = Span::from_millis(250);
