@@ -1,10 +1,10 @@
 //! Log lines on their way to standard error, for which nobody who has one to write ever waits.
 //!
-//! Whoever reads standard error may have gone, or may read no longer while the pipe between is full.
-//! Then a line that is written directly fails or blocks for as long as the reader likes, and with it
-//! the thread that wrote it: the one that accepts connections, or the one that a signal has told to
-//! end the program. So a thread of its own writes, the others leave their lines in a queue that is
-//! bounded, and what does not fit is counted and said as soon as there is room again.
+//! Whoever reads standard error may have gone, or may read no longer while the pipe between is
+//! full. Then a line that is written directly fails or blocks for as long as the reader likes, and
+//! with it the thread that wrote it: the one that accepts connections, or the one that a signal has
+//! told to end the program. So a thread of its own writes, the others leave their lines in a queue
+//! that is bounded, and what does not fit is counted and said as soon as there is room again.
 
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -200,8 +200,8 @@ fn pump(
     Ok(())
 }
 
-/// Decides when to say that the end of a transfer over TCP is waited for although nothing comes: its
-/// last segments were lost, or the path has become silent.
+/// Decides when to say that the end of a transfer over TCP is waited for although nothing comes:
+/// its last segments were lost, or the path has become silent.
 #[derive(Debug)]
 struct Unheard {
     /// Both ends of a transfer that met with nothing are over by then.

@@ -43,8 +43,8 @@ pub(crate) fn rate(
     rate
 }
 
-/// How long that takes in one direction of a path that carries the ceiling and loses nothing: a pair
-/// and a train, each with its answers, and the exchanges around them.
+/// How long that takes in one direction of a path that carries the ceiling and loses nothing: a
+/// pair and a train, each with its answers, and the exchanges around them.
 pub(crate) fn lasts(exchange: Span) -> Span {
     lease::exchanges(exchange, 1) + (TRAIN + exchange) * 2
 }

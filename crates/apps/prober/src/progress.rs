@@ -116,8 +116,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The time of a transfer is up, nothing more comes of it, and its end is waited for. Said where
-    /// that makes the whole longer than was promised.
+    /// The time of a transfer is up, nothing more comes of it, and its end is waited for. Said
+    /// where that makes the whole longer than was promised.
     pub(crate) fn waits_for_an_end(&mut self, at_most: Span) {
         let whole = self.done().max(self.total) + at_most;
         if longer(self.total, whole, "").is_some() {

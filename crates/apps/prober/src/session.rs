@@ -124,8 +124,8 @@ impl Session {
     ) -> Result<Token, Failure> {
         let reserve = ClientMessage::Reserve { expected, join };
         self.link.send(&reserve).map_err(|cause| self.failure("reserve", cause))?;
-        // The place that this end has just given back, or that its other session is about to, is not
-        // somebody else's.
+        // The place that this end has just given back, or that its other session is about to, is
+        // not somebody else's.
         let own = std::mem::take(&mut self.gave_back);
         let may_be_own = if own { self.round_trip() * 2 + WIND_DOWN } else { Span::ZERO };
         let (mut queued_at, mut told) = (None, None);

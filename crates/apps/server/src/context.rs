@@ -133,8 +133,9 @@ impl Context {
             .clone()
     }
 
-    /// What this host's stamps and sends are worth. Takes between 50 ms and a second the first time,
-    /// which is done before the first session needs it: its prober would take that for the path's.
+    /// What this host's stamps and sends are worth. Takes between 50 ms and a second the first
+    /// time, which is done before the first session needs it: its prober would take that for the
+    /// path's.
     pub(crate) fn measure_stamps(&self) -> Option<StampTiming> {
         *self.stamps.get_or_init(volley::stamp_timing)
     }

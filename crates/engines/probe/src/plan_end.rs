@@ -12,7 +12,8 @@ use netaware_record::{QueueLeft, ReceiverTick};
 use netaware_units::{ByteCount, Span};
 
 /// The slices up to the planned end. A slice counts where most of it lies. A path so slow that its
-/// first slice lasts longer than the plan has that slice: what came in it is the only rate there is.
+/// first slice lasts longer than the plan has that slice: what came in it is the only rate there
+/// is.
 pub fn within_plan(ticks: &[ReceiverTick], planned: Span) -> &[ReceiverTick] {
     let fit = first_after(ticks, planned);
     let first_alone = usize::from(ticks.first().is_some_and(|tick| tick.bytes > ByteCount(0)));

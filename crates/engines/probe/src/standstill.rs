@@ -1,8 +1,9 @@
 //! A program that did not run for a while, and what its socket holds of that time.
 //!
-//! A process that is stopped, or a host that is suspended, comes back long after it was to be woken.
-//! Answers came meanwhile and have not been read: their stamps say that they were in time. So loss,
-//! which is a verdict by the clock, is not given before the driver has had time to read them.
+//! A process that is stopped, or a host that is suspended, comes back long after it was to be
+//! woken. Answers came meanwhile and have not been read: their stamps say that they were in time.
+//! So loss, which is a verdict by the clock, is not given before the driver has had time to read
+//! them.
 //! **Biased**: packets that were lost get their verdict [`READING`] later.
 
 use netaware_units::{Mono, Span};

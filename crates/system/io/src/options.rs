@@ -243,8 +243,9 @@ pub fn listen_tcp(local: SocketAddr, backlog: i32) -> Result<TcpListener, Connec
 /// (RFC 6298 §5.5), which behind a queue of 10 s delays a message by a minute; a connection with
 /// little in flight does no harm if it waits equally long each time (tcp(7), "thin streams"). The
 /// kernel does so only once a loss has ended slow start, which BBR never says of itself
-/// (`bbr_ssthresh`), so the congestion control is Reno, which every kernel has. A peer that acknowledges nothing for [`CONTROL_UNACKNOWLEDGED`] is gone (RFC 5482), also for what
-/// is still to be sent after closing.
+/// (`bbr_ssthresh`), so the congestion control is Reno, which every kernel has. A peer that
+/// acknowledges nothing for [`CONTROL_UNACKNOWLEDGED`] is gone (RFC 5482), also for what is still
+/// to be sent after closing.
 ///
 /// An option that the system does not have is left out: the connection works without it.
 pub fn prepare_control<'s>(socket: impl Into<SockRef<'s>>) {

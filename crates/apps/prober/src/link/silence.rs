@@ -6,9 +6,10 @@
 //! is alive, however long the answers to pings wait behind that data. The patience follows the
 //! round trip that the pings have had, and that of the oldest one whose answer had not come when
 //! something was last heard, so that a slow path is not taken for a dead one, and it lasts until a
-//! message that was lost has been sent again four times. **Biased** towards patience: behind a long queue a responder that died is noticed later, after half a minute at
-//! most. A host that did not run this program for a while (suspended, stopped, without CPU time)
-//! heard nothing in that time and cannot blame the responder: the silence counts from then on.
+//! message that was lost has been sent again four times. **Biased** towards patience: behind a long
+//! queue a responder that died is noticed later, after half a minute at most. A host that did not
+//! run this program for a while (suspended, stopped, without CPU time) heard nothing in that time
+//! and cannot blame the responder: the silence counts from then on.
 
 use std::collections::VecDeque;
 

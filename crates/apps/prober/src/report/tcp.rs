@@ -28,8 +28,8 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// What a stream that does not listen to losses may go by: the rate, unless it had fallen by the
-    /// end. A token bucket lets more pass at first than it does for good.
+    /// What a stream that does not listen to losses may go by: the rate, unless it had fallen by
+    /// the end. A token bucket lets more pass at first than it does for good.
     pub(crate) fn lasting(&self) -> Option<SendRate> {
         let rate = self.rate?;
         let lately = self.lately.unwrap_or(rate);
@@ -84,9 +84,9 @@ pub(super) fn results(
         .collect()
 }
 
-/// One round with the part of it that counts. Where no echoes have measured the idle round trip, the
-/// sender's TCP knows it: without one, each slice would pass for a round, and on a path of a second
-/// slow start would be over after the first pause between its flights.
+/// One round with the part of it that counts. Where no echoes have measured the idle round trip,
+/// the sender's TCP knows it: without one, each slice would pass for a round, and on a path of a
+/// second slow start would be over after the first pause between its flights.
 pub(super) fn measured(round: &TcpRound, idle_rtt: Option<Span>) -> MeasuredRound<'_> {
     let ticks = counting(round);
     let warm_up = if let Some(omit) = round.order.omit {

@@ -95,8 +95,8 @@ pub struct EchoCounts {
     pub reordered: u64,
     /// Further copies of answers.
     pub duplicates: u64,
-    /// Without an answer when the train was stopped, and asked after the last that was answered: too
-    /// young to be lost.
+    /// Without an answer when the train was stopped, and asked after the last that was answered:
+    /// too young to be lost.
     pub abandoned: u64,
     /// Without a verdict yet; zero when the train is done.
     pub outstanding: u64,

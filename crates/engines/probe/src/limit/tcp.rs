@@ -165,8 +165,8 @@ impl<'a> Signs<'a> {
     }
 
     /// Whether something that held the sender back for this share of its busy time was the limit. A
-    /// sender that paces (BBR) is held back for the rest of its window only: there the window has to
-    /// be full as well, and the network must not have shown itself.
+    /// sender that paces (BBR) is held back for the rest of its window only: there the window has
+    /// to be full as well, and the network must not have shown itself.
     fn held_back(&self, share: f64, filled: Option<Filled>) -> bool {
         let is_full = filled.is_some_and(|filled| filled.share >= FULL);
         let is_alone = !self.is_lossy() && !self.is_marked();

@@ -120,8 +120,8 @@ fn behind(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     let left = sender.sent as f64 / of_plan;
     let reached = evidence.sent_rate.map(|rate| (rate.0 as f64 / planned.0 as f64).min(left));
     let is_slow = reached.is_some_and(|reached| reached < REACHED);
-    // What left late left all the same: a stream that reached its rate is limited by nobody, and the
-    // lateness is told with the instrument.
+    // What left late left all the same: a stream that reached its rate is limited by nobody, and
+    // the lateness is told with the instrument.
     let not_sent = sender.not_sent as f64 / of_plan;
     if !is_slow && not_sent <= TOLERATED {
         return None;
