@@ -9,6 +9,7 @@
 mod agreement;
 mod figures;
 mod harm;
+mod required;
 mod time;
 
 use netaware_lab::Entered;
@@ -83,6 +84,7 @@ pub fn judge(ask: Ask, truth: &Truth, found: &Found, suspended: Span) -> Judgeme
     bench.time(record.as_ref());
     bench.harm(record.as_ref());
     bench.agreement(record.as_ref());
+    bench.required(record.as_ref());
     for result in record.iter().flat_map(|record| list(record, "versions")) {
         bench.version(result);
     }
@@ -162,7 +164,8 @@ fn has_figures(result: &Value) -> bool {
 fn is_marked(record: &Value, stderr: &str) -> bool {
     let marks = |value: &Value| {
         !value["unreachable"].is_null()
-            || list(value, "path_rates").any(|rate| list(rate, "flags").next().is_some())
+            || list(value, "path_rates")
+                .any(|rate| list(rate, "flags").next().is_some() || !rate["missing"].is_null())
             || list(value, "reach_probes").any(|probe| list(probe, "flags").next().is_some())
             || list(&value["hops"], "flags").next().is_some()
     };

@@ -5,7 +5,7 @@
 
 use netaware_lab::{Scenario, Side};
 use netaware_netmodel::scenario::{
-    BucketKind, Distribution, FilterAction, Jitter, Link, Loss, NatKind, Pattern, Protocol,
+    BucketKind, Distribution, FilterAction, Jitter, Link, Loss, MtuAnswer, NatKind, Pattern, Protocol,
 };
 use netaware_record::IpVersion;
 use netaware_units::{BitRate, ByteCount, Span};
@@ -59,6 +59,8 @@ pub struct VersionTruth {
     pub loss: [Option<f64>; 2],
     /// Largest IP packet that passes there and back.
     pub mtu: u32,
+    /// Whether routers say so where a packet is larger than that.
+    pub says_mtu: bool,
     /// Queues drop what is above the rate at once.
     pub is_policed: [bool; 2],
 }
@@ -138,6 +140,10 @@ fn version_truth(scenario: &Scenario, version: IpVersion) -> VersionTruth {
             .map(|side| limits(scenario, side, version).map(|(_, burst)| burst).chain(credits(side)).sum()),
         loss: SIDES.map(|side| loss(scenario, side, version)),
         mtu: SIDES.map(|side| scenario.path_mtu(side, version)).into_iter().min().unwrap_or_default(),
+        says_mtu: both().all(|link| {
+            let wire = link.wire(version);
+            wire.mtu >= 1500 || wire.mtu_answer == MtuAnswer::Icmp
+        }),
         is_policed: SIDES.map(|side| scenario.is_policed(side)),
     }
 }

@@ -97,11 +97,15 @@ mod tests {
         assert_eq!(of("complete", 0), Verdict::Held);
         assert_eq!(of("complete", 2), Verdict::Wrong);
         assert_eq!(of("failed", 0), Verdict::Wrong);
-        assert_eq!(of("failed", 2), Verdict::Flagged);
+        let mut failed = latency();
+        failed["outcome"] = json!("failed");
+        let dead = truth("outages = [{ at = '1s' }]");
+        let failed = Found { code: Some(2), ..found(&failed) };
+        assert_eq!(said(Ask::Latency, &dead, &failed).0, Verdict::Flagged);
         let none = Found { code: Some(2), stdout: String::new(), ..found(&json!({})) };
-        assert_eq!(said(Ask::Latency, &truth(""), &none).0, Verdict::Wrong, "it said nothing");
+        assert_eq!(said(Ask::Latency, &dead, &none).0, Verdict::Wrong, "it said nothing");
         let told = Found { stderr: "error: nobody answers".to_owned(), ..none };
-        assert_eq!(said(Ask::Latency, &truth(""), &told).0, Verdict::Held);
+        assert_eq!(said(Ask::Latency, &dead, &told).0, Verdict::Held);
     }
 
     #[test]

@@ -19,6 +19,8 @@ const LEAST_OF_TCP: f64 = 0.7;
 const MIN_RTO: f64 = 0.2;
 /// Segments on a path of 1500 bytes.
 const SEGMENT: f64 = 1448.0;
+/// So many packets may be taken from a receiving host's queue at once.
+const TOGETHER: f64 = 64.0;
 /// The bounds of chance, in standard deviations.
 const CHANCE: f64 = 4.5;
 
@@ -45,7 +47,7 @@ impl Bench<'_> {
             list(result, "udp").for_each(|udp| self.udp(name, truth, udp));
             self.path_rates(name, truth, result);
             list(result, "reach_probes").for_each(|probe| self.reach(name, truth, probe));
-            list(result, "matrix").for_each(|matrix| self.matrix(name, matrix));
+            list(result, "matrix").for_each(|matrix| self.matrix(name, truth, matrix));
             self.owd(name, truth, &result["owd"]);
             self.hops(name, truth, &result["hops"]);
             self.mtu(name, truth, &result["path"]);
@@ -76,6 +78,31 @@ impl Bench<'_> {
         });
     }
 
+    /// Half of all delays of an idle path are not far above the most that it ever has.
+    fn middle(&mut self, what: &str, [_, most]: [Span; 2], summary: &Value) {
+        let Some(middle) = summary.get("p50").and_then(Value::as_i64).map(Span) else { return };
+        let late = most + most / 5 + Span::from_millis(10);
+        let is_idle = self.is_steady();
+        self.wrong(is_idle && middle > late, || {
+            format!("{what}: a median of {middle} is more than the path's {most}")
+        });
+    }
+
+    /// Quantiles of one distribution rise.
+    fn quantiles(&mut self, what: &str, summary: &Value) {
+        let keys = ["min", "p50", "p95", "p99", "p999", "max"];
+        let found: Vec<i64> = keys.iter().filter_map(|key| summary.get(key)?.as_i64()).collect();
+        self.wrong(!found.is_sorted(), || format!("{what}: quantiles {found:?} do not rise"));
+    }
+
+    /// What became of nearly everything is known where nothing on the path could hide it.
+    fn known(&mut self, what: &str, truth: &VersionTruth, sent: u64, unknown: u64) {
+        let is_hidden = self.is_plain(truth) && unknown > sent / 100 + 2;
+        self.wrong(is_hidden, || {
+            format!("{what}: nobody knows what became of {unknown} of {sent}, and the path gives no reason")
+        });
+    }
+
     /// Everything that was sent has one of these fates.
     fn adds_up(&mut self, what: &str, sent: u64, fates: &[(&str, u64)]) {
         let sum: u64 = fates.iter().map(|(_, count)| count).sum();
@@ -93,7 +120,10 @@ impl Bench<'_> {
         let count = |key: &str| whole(latency, key).unwrap_or(0);
         let (sent, received, lost) = (count("sent"), count("received"), count("lost"));
         self.adds_up(&what, sent, &[("received", received), ("lost", lost), ("unknown", count("unknown"))]);
+        self.known(&what, truth, sent, count("unknown"));
         let is_idle = self.is_steady();
+        self.quantiles(&what, &latency["rtt"]);
+        self.middle(&what, truth.rtt, &latency["rtt"]);
         self.least(&what, least_of(&latency["rtt"]), truth.rtt, is_idle);
         self.wrong(number(&latency["rtt"], "min") == Some(0.0), || format!("{what}: a round trip of zero"));
         self.share(&what, lost, sent, both_ways(truth).filter(|_| truth.passes_udp));
@@ -113,7 +143,10 @@ impl Bench<'_> {
         let extra = (truth.credit[direction] + u64::from(truth.mtu)) as f64 * 8.0 + held_back;
         let most = rate * 1.02 + extra / measured.max(0.1);
         if let Some(goodput) = goodput {
-            let surely = number(&tcp["goodput_interval"], "lo").unwrap_or(goodput);
+            // Above the path's rate only by as much as the interval itself leaves open, and an
+            // interval as wide as its figure leaves everything open.
+            let lo = number(&tcp["goodput_interval"], "lo").unwrap_or(goodput);
+            let surely = lo.max(goodput / 2.0);
             self.wrong(surely > most, || {
                 format!("{what}: {} is more than the path's {}", bits(goodput), truth.rate[direction])
             });
@@ -136,6 +169,7 @@ impl Bench<'_> {
         );
         let loaded = &tcp["latency_under_load"]["latency"];
         self.least(&format!("{what}, latency under load"), least_of(&loaded["rtt"]), truth.rtt, false);
+        self.quantiles(&format!("{what}, latency under load"), &loaded["rtt"]);
     }
 
     /// TCP that nothing holds up reaches most of the path's rate, or says why not.
@@ -180,10 +214,15 @@ impl Bench<'_> {
         let lost = count(loss, "lost");
         let unknown = count(loss, "unknown");
         self.adds_up(&what, sent, &[("received", received), ("lost", lost), ("unknown", unknown)]);
-        let (by_host, by_network) = (count(loss, "host"), count(loss, "network"));
-        self.wrong(lost != by_host + by_network, || {
-            format!("{what}: {lost} lost are not {by_host} lost by a host and {by_network} by the network")
-        });
+        // Where the receiver could not count its own drops, neither is known.
+        if let (Some(by_host), Some(by_network)) = (whole(loss, "host"), whole(loss, "network")) {
+            self.wrong(lost != by_host + by_network, || {
+                format!(
+                    "{what}: {lost} lost are not {by_host} lost by a host and {by_network} by the network"
+                )
+            });
+        }
+        self.known(&what, truth, sent, unknown);
         let (planned, rate) = (number(udp, "planned"), number(udp, "sent_rate").unwrap_or(0.0));
         self.wrong(planned == Some(0.0), || format!("{what}: a planned rate of zero"));
         let is_complete = word(udp, "outcome") == "complete";
@@ -241,8 +280,14 @@ impl Bench<'_> {
         self.wrong(interval.is_null() && !has_reason, || format!("{what}: neither a rate nor a reason"));
         let (Some(lo), Some(hi)) = (number(interval, "lo"), number(interval, "hi")) else { return };
         self.wrong(number(interval, "estimate") == Some(0.0), || format!("{what}: a rate of zero"));
-        let (least, most) = (truth.least_rate[direction].0 as f64, truth.udp_rate[direction].0 as f64);
-        let is_marked = list(rate, "flags").next().is_some();
+        let most = truth.udp_rate[direction].0 as f64;
+        let least = most.min(truth.least_rate[direction].0 as f64);
+        // How the receiving card hands packets over is said of every host, and is no doubt.
+        let is_marked = list(rate, "flags").any(|flag| flag != "coalescing");
+        self.wrong(
+            number(interval, "estimate").is_some_and(|estimate| estimate < lo || estimate > hi),
+            || format!("{what}: the estimate is not in its own interval"),
+        );
         if is_marked || !self.is_steady() || truth.credit[direction] > 20_000 {
             return;
         }
@@ -302,6 +347,7 @@ impl Bench<'_> {
         let count = |key: &str| whole(owd, key).unwrap_or(0);
         let (sent, received, lost) = (count("sent"), count("received"), count("lost"));
         self.adds_up(&what, sent, &[("received", received), ("lost", lost), ("unknown", count("unknown"))]);
+        self.known(&what, truth, sent, count("unknown"));
         let ways = ["forward", "reverse"].map(|key| whole(&owd[key], "lost").unwrap_or(0));
         let somewhere = count("lost_somewhere");
         self.wrong(lost != ways[0] + ways[1] + somewhere, || {
@@ -315,6 +361,8 @@ impl Bench<'_> {
             let what = format!("{name} one-way delay {}", way(direction));
             let is_idle = self.is_steady();
             self.least(&what, least_of(&owd[key]["delay"]), truth.one_way[direction], is_idle);
+            self.quantiles(&what, &owd[key]["delay"]);
+            self.middle(&what, truth.one_way[direction], &owd[key]["delay"]);
         }
         if somewhere == 0 && truth.passes_udp {
             self.share(&format!("{what} there"), ways[0], sent, truth.loss[0]);
@@ -343,7 +391,7 @@ impl Bench<'_> {
     }
 
     /// Each transfer of UDP: what came, what is lost and what nobody knows are what was sent.
-    fn matrix(&mut self, name: &str, matrix: &Value) {
+    fn matrix(&mut self, name: &str, truth: &VersionTruth, matrix: &Value) {
         let protocol = word(matrix, "protocol");
         let what = format!("{name} matrix by {protocol}");
         for run in list(matrix, "cells").flat_map(|cell| list(cell, "runs")) {
@@ -365,7 +413,28 @@ impl Bench<'_> {
             self.wrong(came.is_some_and(|came| came > sent), || format!("{what}: {came:?} B of {sent} came"));
             let none = |end: &str| whole(&run[end], "throughput") == Some(0);
             self.wrong(none("client") || none("server"), || format!("{what}: a throughput of zero"));
+            self.short_rate(&what, truth, direction(matrix), run);
         }
+    }
+
+    /// What came in a time came no faster than the path carries, its credit and what its queue gave
+    /// away at once aside.
+    fn short_rate(&mut self, what: &str, truth: &VersionTruth, direction: usize, run: &Value) {
+        let (Some(bytes), Some(throughput)) =
+            (whole(&run["server"], "bytes"), number(&run["server"], "throughput"))
+        else {
+            return;
+        };
+        let rate = truth.rate[direction].0 as f64;
+        let [least, longest] = truth.one_way[direction];
+        // Packets may come together after having waited together.
+        let together = rate * (longest - least).secs_f64() + f64::from(truth.mtu) * 8.0 * TOGETHER;
+        let extra = truth.credit[direction] as f64 * 8.0 + together;
+        let bits_of = bytes as f64 * 8.0;
+        let most = rate * 1.05 * bits_of / (bits_of - extra).max(bits_of * 0.01);
+        self.wrong(bits_of > extra * 2.0 && throughput > most, || {
+            format!("{what}: {} of {bytes} B, and the path has {}", bits(throughput), bits(rate))
+        });
     }
 
     fn mtu(&mut self, name: &str, truth: &VersionTruth, path: &Value) {
@@ -497,7 +566,7 @@ mod tests {
         assert_eq!(judged(json!([])), Verdict::Wrong);
         assert_eq!(judged(json!([{"metric": "capacity"}])), Verdict::Wrong);
         let missing = json!([{"metric": "capacity", "missing": {"reason": "too_short"}}]);
-        assert_eq!(judged(missing), Verdict::Held);
+        assert_eq!(judged(missing), Verdict::Flagged);
     }
 
     #[test]

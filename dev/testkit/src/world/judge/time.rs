@@ -6,6 +6,7 @@
 //! the limits that the program documents for a path that is gone: an IP version to which nobody
 //! connects within `--connect-timeout`, and a connection on which nothing is heard.
 
+use netaware_record::IpVersion;
 use netaware_units::Span;
 use serde_json::Value;
 
@@ -46,9 +47,31 @@ impl Bench<'_> {
         let asked = self.ask.promised(self.truth.reachable().max(1));
         let slack = if said.whole.is_some() { Span::ZERO } else { NOTICEABLE };
         let promised = asked.max(said.whole.unwrap_or_default()) + said.drains;
-        let gone = record.map(gone).unwrap_or_default();
+        let gone = record.map(|record| self.gone(record)).unwrap_or_default();
         let limit = promised + promised / 10 + slack + said.waits + gone + self.suspended + MACHINE;
         (promised, limit)
+    }
+
+    /// How long was waited for versions that are gone, as far as the program's limits go. Where the
+    /// path gives no reason for silence nobody may wait for it.
+    fn gone(&self, record: &Value) -> Span {
+        let may_be_gone = |version: &&Value| {
+            let of = if word(version, "version") == "IPv4" { IpVersion::V4 } else { IpVersion::V6 };
+            !version["unreachable"].is_null() && !self.is_plain(self.truth.over(of))
+        };
+        let reasons = || {
+            let gone = list(record, "versions").filter(may_be_gone);
+            gone.map(|version| {
+                (word(&version["unreachable"], "stage"), word(&version["unreachable"], "reason"))
+            })
+        };
+        let silent = |(_, reason): (&str, &str)| {
+            let silence = reason.split("nothing heard for ").nth(1)?;
+            silence.replace(' ', "").parse::<Span>().ok()
+        };
+        let silence = reasons().filter_map(silent).max().unwrap_or_default().min(LONGEST_SILENCE);
+        let connecting = reasons().any(|(stage, _)| stage == "connect");
+        silence + if connecting { CONNECT_TIMEOUT } else { Span::ZERO }
     }
 }
 
@@ -87,22 +110,6 @@ fn between(text: &str, before: &str, after: &str) -> Option<Span> {
     let rest = &text[text.find(before)? + before.len()..];
     let time = &rest[..rest.find(after)?];
     time.replace(' ', "").parse().ok()
-}
-
-/// How long was waited for versions that are gone, as far as the program's limits go.
-fn gone(record: &Value) -> Span {
-    let reasons = || {
-        list(record, "versions")
-            .filter(|version| !version["unreachable"].is_null())
-            .map(|version| (word(&version["unreachable"], "stage"), word(&version["unreachable"], "reason")))
-    };
-    let silent = |(_, reason): (&str, &str)| {
-        let silence = reason.split("nothing heard for ").nth(1)?;
-        silence.replace(' ', "").parse::<Span>().ok()
-    };
-    let silence = reasons().filter_map(silent).max().unwrap_or_default().min(LONGEST_SILENCE);
-    let connecting = reasons().any(|(stage, _)| stage == "connect");
-    silence + if connecting { CONNECT_TIMEOUT } else { Span::ZERO }
 }
 
 #[cfg(test)]
