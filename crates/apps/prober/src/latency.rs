@@ -189,7 +189,7 @@ fn slowed(request: &LatencyRequest, lanes: &mut [Lane], stop: &StopFlag) -> Late
     let Rhythm::Open { spacing, arrivals, seed } = request.rhythm else { return request.clone() };
     let is_udp = request.transports.contains(&Transport::Udp);
     let length = request.request.max(request.response);
-    let rate = SendRate::new(BitRate::mean(ByteCount(u64::from(length)), spacing));
+    let rate = BitRate::mean(ByteCount(u64::from(length)), spacing).and_then(SendRate::new);
     let Some(rate) = rate.filter(|_| request.may_slow_down && is_udp) else { return request.clone() };
     let mut longest = spacing;
     for lane in lanes.iter_mut().filter(|lane| lane.is_alive() && !is_loopback(lane)) {

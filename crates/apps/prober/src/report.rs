@@ -370,7 +370,7 @@ pub(crate) fn utc(at: Wall) -> String {
 /// time passed: no rate was then observed.
 fn mean_rate(parts: impl Iterator<Item = (netaware_units::ByteCount, Span)>) -> Option<BitRate> {
     let (bytes, span) = parts.fold(Default::default(), |(bytes, span), (b, s)| (bytes + b, span + s));
-    Some(BitRate::mean(bytes, span)).filter(|rate| rate.0 > 0)
+    BitRate::mean(bytes, span).filter(|rate| rate.0 > 0)
 }
 
 /// The verdict of most rounds. Where they are even, one that found something at its limit counts

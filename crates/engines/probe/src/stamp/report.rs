@@ -180,7 +180,9 @@ impl StampLog {
             below_bound: all.iter().filter(|delay| **delay < relation.bound).count() as u64,
             negative: (all.len() - delays.len()) as u64,
             ipdv: summary::of_delays(&self.ipdv(&all)),
-            pdv: summary::of_delays(&all.iter().map(|delay| *delay - least).collect::<Vec<_>>()),
+            // One delay alone does not vary.
+            pdv: summary::of_delays(&all.iter().map(|delay| *delay - least).collect::<Vec<_>>())
+                .filter(|variation| variation.count > 1),
             histogram: summary::histogram_of(&all),
             ..counted
         }

@@ -86,7 +86,7 @@ fn summary(count: u64, [min, p50, p95, p99, max, mean, sd]: [i64; 7]) -> DelaySu
         p999: Span(max),
         max: Span(max),
         mean: Span(mean),
-        sd: Span(sd),
+        sd: Some(Span(sd)),
     }
 }
 
