@@ -153,6 +153,21 @@ impl Lane {
         attach_echo(std::slice::from_mut(self), target, rest.max(needed), sizes);
     }
 
+    /// Opens another echo flow in place of the one that the lane has, which goes on if that fails.
+    pub(crate) fn renew_echo(&mut self, target: &Target, duration: Span, sizes: EchoSizes) -> bool {
+        let Some((session, echo)) = self.session.as_mut().zip(self.echo.as_mut()) else { return false };
+        let duration = session.limits.duration.map_or(duration, |cap| cap.min(duration));
+        let Ok(fresh) = EchoFlow::open(session, &target.options, duration, sizes) else {
+            // What became of the session shows at once.
+            self.check("measure latency");
+            return false;
+        };
+        if let Err(cause) = std::mem::replace(echo, fresh).close(session) {
+            self.fail("end a UDP flow", cause);
+        }
+        self.is_alive()
+    }
+
     /// Ends the lane's echo flow, if it has one.
     pub(crate) fn detach_echo(&mut self) {
         let Some((flow, session)) = self.echo.take().zip(self.session.as_mut()) else { return };

@@ -9,7 +9,7 @@ use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_probe::Pacing;
 use netaware_record::{Arrivals, Direction, Reach, Record};
-use netaware_stats::patience::Patience;
+use netaware_stats::patience::{Patience, Waiting};
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{BitRate, ByteCount, Mono, SendRate, Span};
 
@@ -161,6 +161,12 @@ impl Course<'_, '_> {
             );
         });
         let waited = run.as_ref().map_or(Span::ZERO, waited_in_vain);
+        let run = run.map(|run| {
+            judge_flow(lane, request, run, self.lease, &mut |until: Mono| {
+                let longer = (until - clock::now()).or_zero();
+                watch.review(longer + afterwards, "it is found out whether a UDP flow still works");
+            })
+        });
         let beside_udp = probe.transport() == Transport::Tcp && request.transports.len() > 1;
         if beside_udp {
             found.idle_tcp.extend(run)
@@ -170,6 +176,47 @@ impl Course<'_, '_> {
         waited
     }
 }
+
+/// Requests after the last answer of a flow are lost if the flow still works, or if no other one
+/// does. If another one works at once, it is the flow that was lost: an address translator has given
+/// it another port, or a firewall has forgotten it, and the responder, which heard nothing of the
+/// requests or did not know them, has said nothing. Of the path they tell nothing.
+fn judge_flow(
+    lane: &mut Lane,
+    request: &LatencyRequest,
+    run: EchoRun,
+    lease: Span,
+    overdue: &mut dyn FnMut(Mono),
+) -> EchoRun {
+    let silent = run.lost_at_end;
+    if silent < MIN_SILENT || run.transport != Transport::Udp || lane.echo.is_none() {
+        return run;
+    }
+    let again = EchoOrder {
+        count: Some(FLOW_TRIES),
+        time: None,
+        pacing: Pacing::Even(FLOW_TRY_SPACING),
+        waiting: Waiting::Exactly,
+        ..run.order
+    };
+    let works = lane.echo_telling(&again, overdue).is_none_or(|tried| tried.round.counts().received > 0);
+    if works || !lane.renew_echo(&request.target, lease, sizes(request)) {
+        return run;
+    }
+    let apart = run.order.shown_spacing();
+    lane.warn(&format!(
+        "requests on a UDP flow had no answer any more, and a new flow worked at once: an address translator has given \
+         the flow another port, or a firewall has forgotten it, which both do where nothing comes for a while (requests \
+         were {apart} apart); the fate of {silent} requests is unknown, and they are not counted as lost"
+    ));
+    EchoRun { round: run.round.not_knowing_of(silent), ..run }
+}
+
+/// One request alone may be lost anywhere.
+const MIN_SILENT: u64 = 2;
+/// Requests that show whether a flow still works.
+const FLOW_TRIES: u64 = 2;
+const FLOW_TRY_SPACING: Span = Span::from_millis(50);
 
 /// Messages that fill the path need the responder for themselves.
 fn is_reserved(request: &LatencyRequest) -> bool {

@@ -120,6 +120,15 @@ impl EchoRound {
         Self { lasted: Some(lasted), ..self }
     }
 
+    /// The same round, of whose lost requests nobody knows what became of this many.
+    #[must_use]
+    pub fn not_knowing_of(mut self, requests: u64) -> Self {
+        let unknown = requests.min(self.counts.lost);
+        self.counts.lost -= unknown;
+        self.counts.abandoned += unknown;
+        self
+    }
+
     /// The train's counts.
     pub fn counts(&self) -> EchoCounts {
         self.counts

@@ -224,6 +224,15 @@ fn alike(count: u64, value: i64) -> DelaySummary {
 }
 
 #[test]
+fn requests_that_nobody_can_tell_of_are_unknown_and_not_lost() {
+    let counts = EchoCounts { asked: 6, received: 2, lost: 4, ..EchoCounts::default() };
+    let round = EchoLog::default().finish(counts).not_knowing_of(3);
+    let found = latency(&[round.clone()], &context());
+    assert_eq!((found.sent, found.received, found.lost, found.unknown), (6, 2, 1, 3));
+    assert_eq!(round.not_knowing_of(9).counts().abandoned, 4, "no more than were lost");
+}
+
+#[test]
 fn every_figure_of_three_answers_is_what_their_stamps_say() {
     let ignored = Ignored { wrong_length: 2, altered: 3, ..Ignored::default() };
     let counts = EchoCounts {
