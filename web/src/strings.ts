@@ -143,6 +143,7 @@ export const S = {
     warmUp: "Left out at the start",
     limit: "Held back by",
     nothing: "nothing seen",
+    nobodyWatched: "nobody watched",
     clocks: { application: "this program's", kernel: "the kernel's", nic: "the network card's" },
     payload: "payload bytes at the receiver",
     roundTrip: (payload: string, count: number) => `${count} requests of ${payload}; the server's own time is taken out`,

@@ -24,7 +24,8 @@ export interface DelaySummary {
   p999: number;
   max: number;
   mean: number;
-  sd: number;
+  /** Absent of a single sample. */
+  sd?: number;
 }
 
 export function summarise(values: readonly number[]): DelaySummary | undefined {
@@ -41,7 +42,7 @@ export function summarise(values: readonly number[]): DelaySummary | undefined {
     p999: sorted.length < 1000 ? max : at(0.999),
     max,
     mean: Math.round(mean(sorted)!),
-    sd: Math.round(deviation(sorted)),
+    ...(sorted.length > 1 ? { sd: Math.round(deviation(sorted)) } : {}),
   };
 }
 
@@ -50,16 +51,19 @@ export function ipdv(trips: readonly RoundTrip[]): number[] {
   return neighbours(trips).map(([before, after]) => Math.abs(after.rtt - before.rtt));
 }
 
-/** Excess over the smallest round trip (RFC 5481 §4.2). */
+/** Excess over the smallest round trip (RFC 5481 §4.2); one alone does not vary. */
 export function pdv(trips: readonly RoundTrip[]): number[] {
+  if (trips.length < 2) return [];
   const least = Math.min(...trips.map((trip) => trip.rtt));
   return trips.map((trip) => trip.rtt - least);
 }
 
-/** J += (|D| − J) / 16 over neighbours (RFC 3550 §6.4.1). */
-export function smoothedJitter(trips: readonly RoundTrip[]): number {
+/** J += (|D| − J) / 16 over neighbours (RFC 3550 §6.4.1); undefined where no two neighbours were answered. */
+export function smoothedJitter(trips: readonly RoundTrip[]): number | undefined {
+  const changes = ipdv(trips);
+  if (changes.length === 0) return undefined;
   let jitter = 0;
-  for (const change of ipdv(trips)) jitter += (change - jitter) / 16;
+  for (const change of changes) jitter += (change - jitter) / 16;
   return Math.round(jitter);
 }
 

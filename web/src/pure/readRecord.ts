@@ -7,8 +7,8 @@ import { anything, dictionary, fields, list, number, oneOf, pair, text, truth, t
 const outcome = oneOf("complete", "interrupted", "failed");
 const version = oneOf("IPv4", "IPv6");
 const summary = fields(
-  { count: number, min: number, p50: number, p95: number, p99: number, p999: number, max: number, mean: number, sd: number },
-  {},
+  { count: number, min: number, p50: number, p95: number, p99: number, p999: number, max: number, mean: number },
+  { sd: number },
 );
 const interval = fields({ estimate: number, lo: number, hi: number, confidence: number }, {});
 const pedigree = fields(

@@ -1,6 +1,6 @@
 // Makes the record of a run: the schema that all of netaware speaks (`netaware schema`), as far as a browser can fill it.
 //
-// What a browser cannot know is left out or zero where the schema demands a number, and the warnings say which: it cannot see
+// What a browser cannot know is left out, and the warnings say which: it cannot see
 // segments sent again, cannot tell who limited a transfer, and reads a rounded clock.
 
 import type { EchoRun, Instrument, Measured, MeasuredTransfer, MeasuredVersion, TransferRun } from "../measure/messages";
@@ -263,7 +263,7 @@ function versionOf(measured: MeasuredVersion, instrument: Instrument): VersionRe
   const overDatagrams = datagrams && datagrams.sent > 0 ? latencyOf(datagrams, version, instrument) : undefined;
   const latency = overDatagrams ?? overTcp;
   const tcp = [measured.down, measured.up].flatMap((run) => (run ? [tcpOf(run, version, instrument, overTcp)] : []));
-  const udp = (measured.streams ?? []).flatMap((run) => udpResult(run, version, noCpu()) ?? []);
+  const udp = (measured.streams ?? []).flatMap((run) => udpResult(run, version) ?? []);
   const matrix = measured.matrix ? matrixOf(measured.matrix, version, instrument) : [];
   return {
     version,
@@ -283,6 +283,7 @@ function latencyOf(run: EchoRun, version: Version, instrument: Instrument): Late
   const values = trips.map((trip) => trip.rtt);
   const responder = summarise(trips.map((trip) => trip.responder));
   const [change, excess] = [summarise(ipdv(trips)), summarise(pdv(trips))];
+  const jitter = smoothedJitter(trips);
   return {
     pedigree: {
       method: run.transport === "datagrams" ? "web-datagrams-latency" : "web-latency",
@@ -310,10 +311,9 @@ function latencyOf(run: EchoRun, version: Version, instrument: Instrument): Late
     ...(responder ? { responder } : {}),
     ...(change ? { ipdv: change } : {}),
     ...(excess ? { pdv: excess } : {}),
-    jitter: smoothedJitter(trips),
+    ...(jitter === undefined ? {} : { jitter }),
     ...(values.length > 0 ? { histogram: { bins: histogram(values), digits: 2, underflow: 0, overflow: 0 } } : {}),
     health: {
-      ...healthy(),
       not_sent: run.notSent ?? 0,
       late_sends: run.lateSends,
       worst_lateness: run.worstLateness,
@@ -327,7 +327,8 @@ function tcpOf(run: TransferRun, version: Version, instrument: Instrument, idle:
   const rtts = (run.loaded?.trips ?? []).map((trip) => trip.rtt);
   const end = run.direction === "down" && !run.arrived ? "reset" : "orderly";
   const found = goodput(run.arrived ?? run.ticks, idle?.rtt?.p50 ?? 0, median(rtts) ?? 0, end);
-  const [page, server] = [pageEnd(run), serverEnd(run)];
+  const ends = [pageEnd(run), serverEnd(run)];
+  const [sender, receiver] = run.direction === "down" ? ends.reverse() : ends;
   // Only the server's TCP tells, and it tells of what it sends.
   const told = (field: string) => run.streamEnds.map((end) => end[field]).filter((value) => typeof value === "number");
   const known = (field: string) => (run.direction === "down" && told(field).length > 0 ? sum(told(field)) : undefined);
@@ -363,13 +364,14 @@ function tcpOf(run: TransferRun, version: Version, instrument: Instrument, idle:
     ...(cwnd ? { cwnd } : {}),
     receiver_ticks: run.ticks,
     ...(run.senderTicks && run.senderTicks.length > 0 ? { sender_ticks: run.senderTicks } : {}),
-    sender: run.direction === "down" ? server : page,
-    receiver: run.direction === "down" ? page : server,
+    ...(sender ? { sender } : {}),
+    ...(receiver ? { receiver } : {}),
     ...(loaded ? { latency_under_load: loaded } : {}),
     limit: run.capped
       ? { by: "requested_rate", side: "request", evidence: S.record.capped }
       : { by: "unknown", side: "unknown", evidence: S.record.limitUnknown },
-    health: healthy(),
+    // A page sees nothing of what its browser and system do for a connection.
+    health: {},
   };
 }
 
@@ -384,35 +386,19 @@ function loadedOf(run: EchoRun, version: Version, instrument: Instrument, idle: 
   };
 }
 
-function pageEnd(run: TransferRun): TcpEnd {
-  const bytes = run.direction === "down" ? run.bytes : (run.handedOver ?? 0);
-  const elapsed = run.direction === "down" ? run.elapsed : (run.confirmed ?? 0);
+/** Undefined where the page has sent, and nobody confirmed how much. */
+function pageEnd(run: TransferRun): TcpEnd | undefined {
+  const [bytes, elapsed] = run.direction === "down" ? [run.bytes, run.elapsed] : [run.handedOver, run.confirmed ?? run.elapsed];
+  if (bytes === undefined) return undefined;
   return { outcome: run.outcome, elapsed, bytes, streams: [] };
 }
 
-function serverEnd(run: TransferRun): TcpEnd {
-  const told = run.report ?? {};
-  const number = (field: string) => (typeof told[field] === "number" ? told[field] : 0);
-  const cpu = typeof told.cpu === "object" && told.cpu !== null ? (told.cpu as TcpEnd["cpu"]) : noCpu();
-  return { outcome: run.outcome, elapsed: number("elapsed"), bytes: number("bytes"), cpu, streams: run.streamEnds };
-}
-
-/** A page is not told what it costs. */
-function noCpu(): Record<string, number | null> {
-  return {
-    process_user: null,
-    process_system: null,
-    busiest_thread: 0,
-    busiest_core: null,
-    host: null,
-    softirq: null,
-    steal: null,
-    cores: 0,
-  };
-}
-
-function healthy(): Health {
-  return { late_sends: 0, worst_lateness: 0, not_sent: 0, host_drops: 0, stamp_fallbacks: 0 };
+/** Undefined where the server has not reported. */
+function serverEnd(run: TransferRun): TcpEnd | undefined {
+  const { elapsed, bytes, cpu } = run.report ?? {};
+  if (typeof elapsed !== "number" || typeof bytes !== "number") return undefined;
+  const costs = typeof cpu === "object" && cpu !== null ? { cpu: cpu as Record<string, number | null> } : {};
+  return { outcome: run.outcome, elapsed, bytes, ...costs, streams: run.streamEnds };
 }
 
 export function matrixOf(runs: readonly MeasuredTransfer[], version: Version, instrument: Instrument): MatrixResult[] {

@@ -31,8 +31,8 @@ export interface StreamTotals {
   elapsed: number;
   /** Payload of the first datagram: nobody knows how long it took. */
   first: number;
-  /** RFC 3550 §6.4.1. */
-  jitter: number;
+  /** RFC 3550 §6.4.1; absent before two datagrams have come. */
+  jitter?: number;
   delayVariation?: DelaySummary;
   lossRuns: [number, number][];
 }
@@ -49,8 +49,8 @@ export class StreamCount {
   private first = Number.NaN;
   private firstBytes = 0;
   private last = 0;
-  private jitter = 0;
-  private before: { seq: number; delay: number } | undefined;
+  private jitter: number | undefined;
+  private before: number | undefined;
   private readonly delays: number[] = [];
   private sliceAt = Number.NaN;
   private told = { bytes: 0, received: 0, missing: 0 };
@@ -70,12 +70,12 @@ export class StreamCount {
     if (Number.isNaN(this.first)) [this.first, this.sliceAt, this.firstBytes] = [at, at, length];
     this.last = at;
     this.delays.push(at - sentAt);
+    this.follow(at - sentAt);
     if (seq < this.next) {
       this.reordered += 1;
       this.extent = Math.max(this.extent, this.next - 1 - seq);
       return;
     }
-    this.follow(seq, at - sentAt);
     this.next = seq + 1;
   }
 
@@ -110,16 +110,17 @@ export class StreamCount {
       foreign: this.foreign,
       elapsed: Number.isNaN(this.first) ? 0 : this.last - this.first,
       first: this.firstBytes,
-      jitter: Math.round(this.jitter),
-      ...(variation ? { delayVariation: variation } : {}),
+      ...(this.jitter === undefined ? {} : { jitter: Math.round(this.jitter) }),
+      ...(variation && variation.count > 1 ? { delayVariation: variation } : {}),
       lossRuns: this.lossRuns(Math.min(sent ?? this.next, MOST)),
     };
   }
 
-  /** J += (|D| − J) / 16 over neighbours that both came, in order (RFC 3550 §6.4.1). */
-  private follow(seq: number, delay: number): void {
-    if (this.before?.seq === seq - 1) this.jitter += (Math.abs(delay - this.before.delay) - this.jitter) / 16;
-    this.before = { seq, delay };
+  /** J += (|D| − J) / 16 over pairs in the order of arrival, which need not be that of the numbers (RFC 3550 §6.4.1). */
+  private follow(delay: number): void {
+    const jitter = this.jitter ?? 0;
+    if (this.before !== undefined) this.jitter = jitter + (Math.abs(delay - this.before) - jitter) / 16;
+    this.before = delay;
   }
 
   /** 32 numbers in a word; false where it was there already. */

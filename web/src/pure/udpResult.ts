@@ -22,12 +22,13 @@ export interface UdpResult {
   /** A page cannot see what was repeated. */
   exchanges: { clearing?: number; fetching?: number };
   sent: number;
-  not_sent: number;
+  /** Absent, like the counts below, where the end in question did not tell. */
+  not_sent?: number;
   received: number;
   packets_per_second?: number;
-  loss: { lost: number; host: number; network: number; unknown?: number; ratio?: Interval };
-  duplicates: number;
-  reordered: number;
+  loss: { lost: number; host?: number; network?: number; unknown?: number; ratio?: Interval };
+  duplicates?: number;
+  reordered?: number;
   ticks: object[];
   sender: UdpEnd;
   receiver: UdpEnd;
@@ -40,27 +41,29 @@ export interface UdpEnd {
   outcome: DatagramRun["outcome"];
   elapsed: number;
   bytes: number;
-  calls: number;
-  cpu: Record<string, number | null>;
+  calls?: number;
+  /** A page is not told what it costs. */
+  cpu?: Record<string, number | null>;
   [other: string]: unknown;
 }
 
 /** Undefined where an end has not told what it counted: half a count is none. */
-export function udpResult(run: DatagramRun, version: Version, cpu: UdpEnd["cpu"]): UdpResult | undefined {
+export function udpResult(run: DatagramRun, version: Version): UdpResult | undefined {
   const down = run.direction === "down";
-  const told = run.report && serverEnd(run.report, run.outcome, cpu);
-  const [sender, receiver] = down ? [told, pageReceiver(run, cpu)] : [pageSender(run, cpu), told];
+  const server = run.report && serverEnd(run.report, run.outcome);
+  const [sender, receiver] = down ? [server, pageReceiver(run)] : [pageSender(run), server];
   if (!sender || !receiver) return undefined;
   const [sent, received] = [numberIn(sender, "sent"), numberIn(receiver, "received")];
   // A receiver that was stopped before the sender's end was heard knows of what came before, and of no more.
   const observed = typeof receiver.observed === "number" ? Math.min(sent, Math.max(received, receiver.observed)) : sent;
   const [lost, unknown] = [Math.max(0, observed - received), sent - observed];
   const drops = receiver.drops as { socket?: unknown } | undefined;
-  const host = Math.min(lost, (typeof drops?.socket === "number" ? drops.socket : 0) + run.discarded);
+  const dropped = typeof drops?.socket === "number" ? drops.socket + run.discarded : undefined;
+  // Where nothing is missing, no counter is needed to know that nothing of it was dropped.
+  const host = lost === 0 ? 0 : dropped === undefined ? undefined : Math.min(lost, dropped);
   const planned = run.gap === null ? undefined : Math.round((run.length * 8e9) / run.gap);
   const rate = (end: UdpEnd) => (end.elapsed > 0 && end.bytes > 0 ? Math.round((end.bytes * 8e9) / end.elapsed) : undefined);
   const [sentRate, goodput] = [rate(sender), rate(receiver)];
-  const notSent = numberIn(sender, "not_sent");
   return {
     pedigree: {
       method: "web-datagrams",
@@ -77,47 +80,46 @@ export function udpResult(run: DatagramRun, version: Version, cpu: UdpEnd["cpu"]
     ...(goodput === undefined ? {} : { goodput }),
     exchanges: {},
     sent,
-    not_sent: notSent,
+    ...told(sender, "not_sent"),
     received,
     ...(receiver.elapsed > 0 && received > 1 ? { packets_per_second: (received - 1) / (receiver.elapsed / 1e9) } : {}),
     loss: {
       lost,
-      host,
-      network: lost - host,
+      ...(host === undefined ? {} : { host, network: lost - host }),
       ...(unknown > 0 ? { unknown } : {}),
       ...(observed > 0 ? { ratio: wilson(lost, observed) } : {}),
     },
-    duplicates: numberIn(receiver, "duplicates"),
-    reordered: numberIn(receiver, "reordered"),
+    ...told(receiver, "duplicates"),
+    ...told(receiver, "reordered"),
     ticks: down && run.page.did === "receive" ? run.page.ticks : (run.ticks ?? []),
     sender,
     receiver,
     limit:
-      planned !== undefined && notSent === 0
+      planned !== undefined && sender.not_sent === 0
         ? { by: "requested_rate", side: "request", evidence: S.record.allLeft }
         : { by: "unknown", side: "unknown", evidence: S.record.heldBack },
     health: {
-      late_sends: numberIn(sender, "late"),
-      worst_lateness: numberIn(sender, "worst_lateness"),
-      not_sent: notSent,
-      host_drops: host,
-      stamp_fallbacks: 0,
+      ...told(sender, "late", "late_sends"),
+      ...told(sender, "worst_lateness"),
+      ...told(sender, "not_sent"),
+      ...(host === undefined ? {} : { host_drops: host }),
     },
   };
 }
 
-function pageSender(run: DatagramRun, cpu: UdpEnd["cpu"]): UdpEnd | undefined {
+function pageSender(run: DatagramRun): UdpEnd | undefined {
   if (run.page.did !== "send") return undefined;
   const { sent, notSent, bytes, elapsed, late, worstLateness } = run.page.sent;
-  return { outcome: run.outcome, elapsed, sent, not_sent: notSent, bytes, late, worst_lateness: worstLateness, calls: sent, cpu };
+  return { outcome: run.outcome, elapsed, sent, not_sent: notSent, bytes, late, worst_lateness: worstLateness, calls: sent };
 }
 
-function pageReceiver(run: DatagramRun, cpu: UdpEnd["cpu"]): UdpEnd | undefined {
+function pageReceiver(run: DatagramRun): UdpEnd | undefined {
   if (run.page.did !== "receive") return undefined;
   const { totals, reads } = run.page;
+  // What the browser's socket dropped, and what the system did, no page is told.
   // A stream that broke off may have had more on its way than this end has seen.
   const observed = run.outcome === "complete" ? {} : { observed: totals.highest };
-  return { outcome: run.outcome, ...receiverFields(totals), ...observed, drops: { socket: 0, stack: 0, nic: 0 }, calls: reads, cpu };
+  return { outcome: run.outcome, ...receiverFields(totals), ...observed, drops: {}, calls: reads };
 }
 
 function receiverFields(totals: StreamTotals): { elapsed: number; bytes: number } & Record<string, unknown> {
@@ -131,13 +133,19 @@ function receiverFields(totals: StreamTotals): { elapsed: number; bytes: number 
     highest: totals.highest,
     loss_runs: totals.lossRuns,
     foreign: totals.foreign,
-    jitter: totals.jitter,
+    ...(totals.jitter === undefined ? {} : { jitter: totals.jitter }),
     ...(totals.delayVariation ? { delay_variation: totals.delayVariation } : {}),
   };
 }
 
-function serverEnd(report: Record<string, unknown>, outcome: DatagramRun["outcome"], cpu: UdpEnd["cpu"]): UdpEnd {
-  return { cpu, ...report, outcome, elapsed: numberIn(report, "elapsed"), bytes: numberIn(report, "bytes"), calls: numberIn(report, "calls") };
+function serverEnd(report: Record<string, unknown>, outcome: DatagramRun["outcome"]): UdpEnd {
+  return { ...report, outcome, elapsed: numberIn(report, "elapsed"), bytes: numberIn(report, "bytes") };
+}
+
+/** A count that an end has told, under its name in the record. */
+function told(of: Record<string, unknown>, field: string, name = field): Record<string, number> {
+  const value = of[field];
+  return typeof value === "number" && Number.isFinite(value) ? { [name]: value } : {};
 }
 
 function numberIn(of: Record<string, unknown>, field: string): number {

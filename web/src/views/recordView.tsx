@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { chartsOf } from "../pure/recordCharts";
 import { evidenceOf, figuresOf, tellsLoss, type VersionFigures } from "../pure/figures";
-import type { LatencyResult, NetRecord, TcpResult } from "../pure/record";
+import type { Health, LatencyResult, NetRecord, TcpResult } from "../pure/record";
 import { USES, verdict, type UseVerdict } from "../pure/verdict";
 import { showSize, showSpan, showTrip } from "../pure/units";
 import { S } from "../strings";
@@ -188,7 +188,7 @@ function LatencyPedigree({ latency, name }: { latency: LatencyResult; name: stri
         [S.pedigree.counted, S.pedigree.roundTrip(showSize(latency.payload), latency.received)],
         [S.pedigree.clock, S.pedigree.clocks[pedigree.clock]],
         [S.pedigree.uncertainty, pedigree.uncertainty],
-        [S.pedigree.instrument, troubles(health.late_sends ?? 0, health.worst_lateness ?? 0, health.stamp_fallbacks ?? 0)],
+        [S.pedigree.instrument, troubles(health)],
       ]}
     />
   );
@@ -212,14 +212,16 @@ function TcpPedigree({ tcp, name }: { tcp: TcpResult; name: string }) {
         [S.pedigree.clock, S.pedigree.clocks[pedigree.clock]],
         [S.pedigree.uncertainty, pedigree.uncertainty],
         ...(tcp.limit ? [[S.pedigree.limit, `${tcp.limit.by}: ${tcp.limit.evidence}`] as [string, string]] : []),
-        [S.pedigree.instrument, troubles(beside?.late_sends ?? 0, beside?.worst_lateness ?? 0, beside?.stamp_fallbacks ?? 0)],
+        [S.pedigree.instrument, troubles(beside ?? {})],
       ]}
     />
   );
 }
 
-function troubles(late: number, worst: number, refused: number): string {
-  const told = [late > 0 ? S.pedigree.late(late, showSpan(worst)) : "", refused > 0 ? S.pedigree.refused(refused) : ""];
+function troubles(health: Health): string {
+  const { late_sends: late, worst_lateness: worst, stamp_fallbacks: refused } = health;
+  if (late === undefined && refused === undefined) return S.pedigree.nobodyWatched;
+  const told = [late ? S.pedigree.late(late, showSpan(worst ?? 0)) : "", refused ? S.pedigree.refused(refused) : ""];
   return told.filter((text) => text !== "").join("; ") || S.pedigree.nothing;
 }
 

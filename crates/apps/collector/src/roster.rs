@@ -104,8 +104,9 @@ pub struct Counts {
     pub lost_ring: u64,
     /// Of these, in the kernel before a ring.
     pub lost_kernel: u64,
-    /// Of these, by the cards.
-    pub lost_nic: u64,
+    /// Of these, by the cards; absent where no card's driver counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_nic: Option<u64>,
     /// Frames that stood for several packets: the others were not seen by themselves.
     pub merged: u64,
     /// Periods of captures that may lack packets which a neighbouring one counts as lost.
@@ -125,7 +126,10 @@ impl Counts {
         self.lost += health.lost();
         self.lost_ring += health.lost_ring;
         self.lost_kernel += health.lost_kernel;
-        self.lost_nic += health.lost_nic.unwrap_or(0);
+        self.lost_nic = match (self.lost_nic, health.lost_nic) {
+            (Some(sum), Some(more)) => Some(sum.saturating_add(more)),
+            (sum, more) => sum.or(more),
+        };
         self.merged += health.merged;
         self.doubtful += u64::from(health.doubtful);
         self.seen += health.seen;

@@ -148,7 +148,7 @@ fn of_version(told: &VersionStatus) -> NaVersionStatus {
     NaVersionStatus {
         sent: told.sent as i64,
         confirmed: told.confirmed as i64,
-        lost: told.lost as i64,
+        lost: told.lost.map_or(-1, |lost| lost as i64),
         received: told.received as i64,
         missing: told.missing as i64,
         forward_delay_us: micros(told.forward_delay),

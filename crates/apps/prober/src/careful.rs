@@ -173,7 +173,7 @@ fn arrival_rate(arrivals: &[Span], length: u32) -> Option<SendRate> {
         return None;
     }
     let took = (*last - *first).max(Span(1));
-    SendRate::new(BitRate::mean(ByteCount(after_the_first * u64::from(length)), took))
+    BitRate::mean(ByteCount(after_the_first * u64::from(length)), took).and_then(SendRate::new)
 }
 
 /// Longer datagrams are fragments of about this length on the path, and a pair of them would take

@@ -100,6 +100,8 @@ pub(crate) struct EchoRun {
     pub(crate) late_sends: u64,
     pub(crate) worst_lateness: Span,
     pub(crate) stamp_fallbacks: Option<u64>,
+    /// Lost requests after the last one that was answered.
+    pub(crate) lost_at_end: u64,
     /// Answers that this host's socket dropped.
     pub(crate) host_drops: Option<u64>,
     /// Of this host.
@@ -148,6 +150,16 @@ impl EchoFlow {
 
     /// Sends a train and waits for its answers.
     pub(crate) fn run(&mut self, order: &EchoOrder, stop: &StopFlag) -> Result<EchoRun, Cause> {
+        self.run_telling(order, stop, &mut |_| {})
+    }
+
+    /// The same, and tells until when the last answers are waited for where they are late.
+    pub(crate) fn run_telling(
+        &mut self,
+        order: &EchoOrder,
+        stop: &StopFlag,
+        overdue: &mut dyn FnMut(Mono),
+    ) -> Result<EchoRun, Cause> {
         let start = clock::now() + HEAD_START;
         let plan = EchoPlan {
             flow: self.number,
@@ -173,14 +185,27 @@ impl EchoFlow {
         let waiting =
             if is_closed { driver::AnswerWait::AwakeForSoonAnswers } else { driver::AnswerWait::Asleep };
         let mut last_verdict_at = start;
+        let (mut lost_at_end, mut highest_answered) = (0, None);
         let drive = driver::run(&mut train, &self.socket, waiting, stop, &mut |event| {
             log.observe(&event);
             let at = match &event {
                 EchoEvent::Answered(exchange) => exchange.rx_application,
                 _ => clock::now(),
             };
-            if matches!(event, EchoEvent::Answered(_) | EchoEvent::Lost(_)) {
-                last_verdict_at = at;
+            match event {
+                EchoEvent::Answered(exchange) => {
+                    last_verdict_at = at;
+                    highest_answered = highest_answered.max(Some(exchange.seq));
+                    lost_at_end = 0;
+                }
+                EchoEvent::Lost(seq) => {
+                    last_verdict_at = at;
+                    lost_at_end += u64::from(Some(seq) > highest_answered);
+                }
+                // The flow still works.
+                EchoEvent::Late(_) => lost_at_end = 0,
+                EchoEvent::Overdue(until) => overdue(until),
+                _ => {}
             }
         })
         .map_err(|e| Cause::System(e.to_string()))?;
@@ -191,6 +216,7 @@ impl EchoFlow {
             late_sends: drive.late_sends,
             worst_lateness: drive.worst_lateness,
             stamp_fallbacks: Some(drive.stamp_fallbacks),
+            lost_at_end,
             host_drops: Some(self.socket.drops() - drops_before),
             cpu: CpuSnapshot::take().use_since(&cpu_before.0, clock::now() - cpu_before.1),
         })

@@ -39,6 +39,7 @@ impl IntervalMeter {
         let every = self.every;
         let open = self.open(direction);
         match tick {
+            Tick::Begun(lasts) => watch.has_begun(*lasts),
             Tick::Draining(most) => watch.drains(*most),
             Tick::Unheard(most) => watch.waits_for_an_end(*most),
             Tick::Sender(tick) => {
@@ -80,13 +81,14 @@ impl IntervalMeter {
     fn tell(&mut self, direction: Direction, watch: &mut Watch<'_>) {
         let version = self.version;
         let open = std::mem::take(self.open(direction));
+        let Some(rate) = BitRate::mean(open.bytes, open.length) else { return };
         watch.tell(Progress::Interval {
             version,
             direction,
             start: (open.end - open.length).or_zero(),
             end: open.end,
             bytes: open.bytes,
-            rate: BitRate::mean(open.bytes, open.length),
+            rate,
             packets: open.is_udp.then_some(open.packets),
             lost: open.is_udp.then_some(open.lost),
             retransmits: open.retransmits.filter(|_| !open.is_udp),

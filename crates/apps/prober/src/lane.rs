@@ -109,8 +109,17 @@ impl Lane {
     /// Sends a train over the echo flow; ends early with the person's patience, or with the
     /// responder.
     pub(crate) fn echo(&mut self, order: &EchoOrder) -> Option<EchoRun> {
+        self.echo_telling(order, &mut |_| {})
+    }
+
+    /// The same, and tells until when the last answers are waited for where they are late.
+    pub(crate) fn echo_telling(
+        &mut self,
+        order: &EchoOrder,
+        overdue: &mut dyn FnMut(Mono),
+    ) -> Option<EchoRun> {
         let over = self.session.as_ref()?.over.clone();
-        let run = self.echo.as_mut()?.run(order, &over);
+        let run = self.echo.as_mut()?.run_telling(order, &over, overdue);
         match run {
             Ok(run) => {
                 self.check("measure latency");
@@ -142,6 +151,21 @@ impl Lane {
             return self.fail("end a UDP flow", cause);
         }
         attach_echo(std::slice::from_mut(self), target, rest.max(needed), sizes);
+    }
+
+    /// Opens another echo flow in place of the one that the lane has, which goes on if that fails.
+    pub(crate) fn renew_echo(&mut self, target: &Target, duration: Span, sizes: EchoSizes) -> bool {
+        let Some((session, echo)) = self.session.as_mut().zip(self.echo.as_mut()) else { return false };
+        let duration = session.limits.duration.map_or(duration, |cap| cap.min(duration));
+        let Ok(fresh) = EchoFlow::open(session, &target.options, duration, sizes) else {
+            // What became of the session shows at once.
+            self.check("measure latency");
+            return false;
+        };
+        if let Err(cause) = std::mem::replace(echo, fresh).close(session) {
+            self.fail("end a UDP flow", cause);
+        }
+        self.is_alive()
     }
 
     /// Ends the lane's echo flow, if it has one.

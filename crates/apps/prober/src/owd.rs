@@ -10,8 +10,8 @@ use netaware_io::stamp::{self, IfSilent, StampOptions, StampRun, StampRunError};
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::{self, ZonedIp};
 use netaware_io::{clock, driver::Drive};
-use netaware_probe::stamp::StampEvent;
 use netaware_probe::stamp::report::StampLog;
+use netaware_probe::stamp::{StampCounts, StampEvent};
 use netaware_record::passive::ClockState;
 use netaware_record::{IpVersion, Record, Unreachable, VersionResult};
 use netaware_stats::patience::{UNKNOWN, Waiting};
@@ -162,6 +162,10 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                     result.unreachable = Some(silence(request, to, &flow.run, stop));
                 } else {
                     warnings.extend(warnings_of(*version, &flow));
+                    // Nobody is waited for to answer who was told to stop.
+                    let last = flow.log.exchanges().iter().map(|exchange| exchange.seq).max();
+                    let silence = last.and_then(|last| fell_silent(last, &flow.run.counts, request.interval));
+                    result.unreachable = silence.filter(|_| !stop.is_raised());
                     result.owd = Some(report::owd::result(*version, request, &flow));
                 }
             }
@@ -407,6 +411,28 @@ fn unusable(to: SocketAddr, error: &StampRunError) -> Unreachable {
     }
 }
 
+/// A flow whose answers ceased before its end: it was not measured to its end. `last` is the number
+/// of the last packet that was answered.
+fn fell_silent(last: u64, counts: &StampCounts, interval: Span) -> Option<Unreachable> {
+    let asked = counts.answered + counts.lost + counts.abandoned;
+    // What never left has no answer either; where in the flow that was is not known here.
+    let silent = asked.saturating_sub(last + 1);
+    let over = |packets: u64| interval * i64::try_from(packets).unwrap_or(i64::MAX);
+    if silent < MIN_SILENT || over(silent) < UNKNOWN {
+        return None;
+    }
+    Some(Unreachable {
+        stage: "measure".to_owned(),
+        reason: format!(
+            "nothing came any more after {}: the last {silent} packets, sent over {}, had no answer",
+            over(last + 1),
+            over(silent)
+        ),
+        advice: "a way there or back has failed, or the reflector has: try again, and see whether it still answers"
+            .to_owned(),
+    })
+}
+
 fn warnings_of(version: IpVersion, flow: &Flow) -> Vec<String> {
     let name = version.name();
     let mut warnings = Vec::new();
@@ -436,6 +462,8 @@ fn warnings_of(version: IpVersion, flow: &Flow) -> Vec<String> {
     warnings
 }
 
+/// Packets without an answer at the end of a flow that has fallen silent.
+const MIN_SILENT: u64 = 4;
 /// The same number on all systems that we know.
 const ECONNREFUSED: i32 = 111;
 const PHASE: &str = "one-way delay";
@@ -461,6 +489,21 @@ mod tests {
         };
         announce_patience(&request, 1, clock::now(), &told, &mut Watch::new(request.lasts(), &mut listener));
         notes
+    }
+
+    #[test]
+    fn a_flow_whose_answers_ceased_was_not_measured_to_its_end() {
+        let interval = Span::from_millis(10);
+        let counts = |answered, lost| StampCounts { answered, lost, ..StampCounts::default() };
+        let silent = fell_silent(999, &counts(1000, 800), interval).unwrap();
+        assert_eq!(
+            silent.reason,
+            "nothing came any more after 10.0 s: the last 800 packets, sent over 8.00 s, had no answer"
+        );
+        // Lost in the midst; for a moment at the end; a last few at long intervals.
+        assert_eq!(fell_silent(1799, &counts(1000, 800), interval), None);
+        assert_eq!(fell_silent(999, &counts(1000, 400), interval), None);
+        assert_eq!(fell_silent(9, &counts(10, 2), Span::from_secs(10)), None);
     }
 
     #[test]

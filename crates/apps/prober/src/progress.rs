@@ -71,11 +71,19 @@ pub(crate) struct Watch<'a> {
     total: Span,
     /// That queues drain after the time is up has been said.
     is_draining_said: bool,
+    /// What comes after the transfer that runs, where that is known.
+    afterwards: Option<Span>,
 }
 
 impl<'a> Watch<'a> {
     pub(crate) fn new(total: Span, listener: &'a mut dyn FnMut(Progress)) -> Self {
-        Self { listener, began_at: netaware_io::clock::now(), total, is_draining_said: false }
+        Self {
+            listener,
+            began_at: netaware_io::clock::now(),
+            total,
+            is_draining_said: false,
+            afterwards: None,
+        }
     }
 
     /// What the person who waits expects it to take.
@@ -107,6 +115,26 @@ impl<'a> Watch<'a> {
         self.total = whole;
     }
 
+    /// Takes the promise back where what has been done, with the `rest`, makes the whole longer, and
+    /// leaves it as it is where not: delays that are too short to be told one by one add up.
+    pub(crate) fn review(&mut self, rest: Span, why: &str) {
+        if longer(self.total, self.done() + rest, why).is_some() {
+            self.announce_because(rest, why);
+        }
+    }
+
+    /// What is to be done after the transfer that begins now.
+    pub(crate) fn will_go_on_for(&mut self, afterwards: Option<Span>) {
+        self.afterwards = afterwards;
+    }
+
+    /// A transfer that was asked for has begun and is over in `lasts`.
+    pub(crate) fn has_begun(&mut self, lasts: Span) {
+        if let Some(afterwards) = self.afterwards {
+            self.review(lasts + afterwards, REPEATED);
+        }
+    }
+
     /// The time is up, and data that are still in the path's queues are waited for. Said once.
     pub(crate) fn drains(&mut self, at_most: Span) {
         if !std::mem::replace(&mut self.is_draining_said, true) {
@@ -119,11 +147,9 @@ impl<'a> Watch<'a> {
     /// The time of a transfer is up, nothing more comes of it, and its end is waited for. Said
     /// where that makes the whole longer than was promised.
     pub(crate) fn waits_for_an_end(&mut self, at_most: Span) {
-        let whole = self.done().max(self.total) + at_most;
-        if longer(self.total, whole, "").is_some() {
-            let rest = whole - self.done();
-            self.announce_because(rest, "the end of a transfer is overdue, and it is waited for");
-        }
+        let whole =
+            self.afterwards.map_or(self.done().max(self.total), |later| self.done() + later) + at_most;
+        self.review(whole - self.done(), "the end of a transfer is overdue, and it is waited for");
     }
 
     /// Waiting for other measurements is not part of the plan: the clock is put back.
@@ -147,6 +173,9 @@ impl<'a> Watch<'a> {
     }
 }
 
+/// Why turns begin later than planned.
+pub(crate) const REPEATED: &str = "messages between the hosts had to be repeated or were slow";
+
 /// What is said of a measurement that takes `whole` where `promised` was the promise.
 fn longer(promised: Span, whole: Span, why: &str) -> Option<String> {
     let rounded = Span::from_secs((whole + whole / 20).nanos() / 1_000_000_000 + 1);
@@ -167,6 +196,23 @@ mod tests {
         assert_eq!((said(6000), said(7000)), (None, None));
         let note = said(22_000).unwrap();
         assert!(note.starts_with("this takes about 24.0 s instead of 6.00 s: "), "{note}");
+    }
+
+    #[test]
+    fn delays_that_are_too_short_to_be_told_one_by_one_are_told_once_they_add_up() {
+        let mut notes = 0;
+        let mut listener = |progress| notes += u32::from(matches!(progress, Progress::Longer(_)));
+        let mut watch = Watch::new(Span::from_secs(6), &mut listener);
+        for more in [300, 600, 900] {
+            watch.review(Span::from_millis(6000 + more), REPEATED);
+        }
+        assert_eq!(watch.total, Span::from_secs(6), "within what a promise allows");
+        watch.will_go_on_for(Some(Span::from_secs(4)));
+        watch.has_begun(Span::from_millis(3200));
+        assert!(watch.total >= Span::from_millis(7200));
+        // Once told it is the promise.
+        watch.has_begun(Span::from_millis(3200));
+        assert_eq!(notes, 1);
     }
 
     #[test]

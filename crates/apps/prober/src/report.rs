@@ -19,8 +19,8 @@ use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
 use netaware_probe::limit::Across;
 use netaware_record::{
-    CpuUse, HistogramShape, HostInfo, IpVersion, LEFT_OUT, Limit, LimitedBy, Outcome, PathFacts, Record,
-    Request, SCHEMA_VERSION, TcpResult, VersionResult,
+    CpuUse, DelaySummary, HistogramShape, HostInfo, IpVersion, LEFT_OUT, Limit, LimitedBy, Outcome,
+    PathFacts, Record, Request, SCHEMA_VERSION, TcpResult, VersionResult,
 };
 use netaware_stats::patience::Waiting;
 use netaware_units::{BitRate, Mono, Span, Wall};
@@ -287,10 +287,49 @@ fn version_result(lane: Lane, found: &Findings, ttl: Ttl) -> VersionResult {
     result
 }
 
+/// What makes a path unfit for calls and video though little of it is lost: delays that differ by
+/// more than players hold back, and packets that overtake each other.
+fn unsteady(result: &VersionResult) -> Vec<String> {
+    let name = result.version.name();
+    let varies = |what: &str, excess: Option<DelaySummary>| {
+        let excess = excess.filter(|it| it.count >= MIN_VARIED && it.p95 >= MUCH_VARIATION)?;
+        Some(format!(
+            "{name}: {what} vary: one in twenty is {} above the smallest, which is more than calls and video hold back",
+            excess.p95
+        ))
+    };
+    let overtaken = |what: &str, reordered: u64, of: u64| {
+        let is_many = of >= MIN_VARIED && reordered.saturating_mul(10) >= of;
+        is_many.then(|| format!("{name}: {reordered} of {of} {what} were overtaken by later ones"))
+    };
+    let latency = result.latency.iter().flat_map(|latency| {
+        [varies("round trips", latency.pdv), overtaken("answers", latency.reordered, latency.received)]
+    });
+    let owd = result.owd.iter().flat_map(|owd| {
+        [(&owd.forward, "up"), (&owd.reverse, "down")].map(|(way, name)| {
+            [
+                varies(&format!("delays {name}"), way.pdv),
+                overtaken(&format!("packets {name}"), way.reordered, owd.received),
+            ]
+        })
+    });
+    let udp = result.udp.iter().filter_map(|udp| {
+        let what = format!("datagrams {}", udp.pedigree.direction.name());
+        overtaken(&what, udp.reordered?, udp.received)
+    });
+    latency.chain(owd.flatten()).flatten().chain(udp).collect()
+}
+
+/// Fewer say little of the others.
+const MIN_VARIED: u64 = 10;
+/// ITU-T Y.1541 allows 50 ms of variation for calls, and players hold back twice that.
+const MUCH_VARIATION: Span = Span::from_millis(100);
+
 fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
     let mut warnings = Vec::new();
     for result in versions {
         let name = result.version.name();
+        warnings.extend(unsteady(result));
         if let Some(hole) = result.path.as_ref().and_then(PathFacts::black_hole) {
             let did = if result.tcp.iter().any(TcpResult::carried_nothing) {
                 "TCP stalled on it"
@@ -370,7 +409,7 @@ pub(crate) fn utc(at: Wall) -> String {
 /// time passed: no rate was then observed.
 fn mean_rate(parts: impl Iterator<Item = (netaware_units::ByteCount, Span)>) -> Option<BitRate> {
     let (bytes, span) = parts.fold(Default::default(), |(bytes, span), (b, s)| (bytes + b, span + s));
-    Some(BitRate::mean(bytes, span)).filter(|rate| rate.0 > 0)
+    BitRate::mean(bytes, span).filter(|rate| rate.0 > 0)
 }
 
 /// The verdict of most rounds. Where they are even, one that found something at its limit counts
@@ -415,7 +454,41 @@ impl Load {
 
 #[cfg(test)]
 mod tests {
+    use netaware_record::{Direction, LatencyResult, Layer, Pedigree};
+    use netaware_units::{ByteCount, ClockSource};
+
     use super::*;
+
+    #[test]
+    fn delays_that_vary_by_half_a_second_and_packets_that_overtake_are_said_in_a_sentence() {
+        let said = |p95_ms: i64, reordered: u64| {
+            let pedigree = Pedigree {
+                method: "latency".into(),
+                layer: Layer::Payload,
+                direction: Direction::RoundTrip,
+                version: IpVersion::V4,
+                clock: ClockSource::Kernel,
+                uncertainty: String::new(),
+            };
+            let pdv = DelaySummary { count: 24, p95: Span::from_millis(p95_ms), ..DelaySummary::default() };
+            let latency = LatencyResult {
+                received: 24,
+                reordered,
+                pdv: Some(pdv),
+                ..LatencyResult::before_any(pedigree, ByteCount(64))
+            };
+            unsteady(&VersionResult { latency: Some(latency), ..VersionResult::new(IpVersion::V4) })
+        };
+        assert_eq!(said(99, 2), [""; 0]);
+        assert_eq!(
+            said(502, 16),
+            [
+                "IPv4: round trips vary: one in twenty is 502 ms above the smallest, which is more than calls and \
+                 video hold back",
+                "IPv4: 16 of 24 answers were overtaken by later ones"
+            ]
+        );
+    }
 
     #[test]
     fn the_last_of_two_rounds_does_not_hide_what_was_at_its_limit_in_the_first() {

@@ -109,6 +109,7 @@ impl TcpEcho {
             late_sends: ended.late_sends,
             worst_lateness: ended.worst_lateness,
             stamp_fallbacks: None,
+            lost_at_end: 0,
             host_drops: None,
             cpu: CpuSnapshot::take().use_since(&cpu_before, clock::now() - start),
         })

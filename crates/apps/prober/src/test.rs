@@ -449,7 +449,7 @@ impl Course {
 fn received_of_lossy(round: &UdpRound, direction: Direction) -> Option<SendRate> {
     let (sender, receiver) = (round.ended.udp_sender.as_ref()?, round.ended.udp_receiver.as_ref()?);
     let is_lossy = receiver.received.saturating_mul(10) < sender.sent.saturating_mul(9);
-    let received = BitRate::mean(receiver.bytes, receiver.elapsed);
+    let received = BitRate::mean(receiver.bytes, receiver.elapsed)?;
     (is_lossy && round.order.plan.direction == direction).then(|| SendRate::new(received))?
 }
 

@@ -77,7 +77,7 @@ impl TcpOrder {
     pub(crate) fn requested_rate(&self) -> Option<BitRate> {
         let block = ByteCount(self.block_length().into());
         let rate = self.rate.map(SendRate::bit_rate);
-        rate.or_else(|| self.block_spacing.map(|spacing| BitRate::mean(block, spacing)))
+        rate.or_else(|| self.block_spacing.and_then(|spacing| BitRate::mean(block, spacing)))
     }
 
     fn plan(&self, target: &Target) -> TcpPlan {
@@ -235,7 +235,7 @@ fn obey_limits(lane: &mut Lane, plan: &mut TcpPlan) {
         return;
     };
     let block = ByteCount(plan.length.into());
-    let asked = Some(SendRate::at_least(BitRate::mean(block, spacing).0));
+    let asked = BitRate::mean(block, spacing).map(|rate| SendRate::at_least(rate.0));
     let mut rate = asked;
     lane.obey_limits(&mut plan.duration, &mut rate);
     if let Some(allowed) = rate.filter(|_| rate != asked) {
@@ -250,7 +250,7 @@ fn obey_cap_on_bytes(lane: &mut Lane, plan: &mut TcpPlan) {
         return;
     }
     let block = ByteCount(plan.length.into());
-    let rate = plan.rate.or_else(|| plan.block_spacing.map(|spacing| BitRate::mean(block, spacing)));
+    let rate = plan.rate.or_else(|| plan.block_spacing.and_then(|spacing| BitRate::mean(block, spacing)));
     // Each stream may be ahead of the rate by a block.
     let ahead = u64::from(plan.streams) * block.0;
     let moves = rate.map(|rate| ByteCount(moved(rate, plan.duration).0.saturating_add(ahead)));
@@ -322,6 +322,7 @@ fn run(
             &mut meter, &tick,
         ) {
             (Some(meter), _) => meter.take(direction, &tick, watch),
+            (None, Tick::Begun(lasts)) => watch.has_begun(*lasts),
             (None, Tick::Unheard(most)) => watch.waits_for_an_end(*most),
             (None, _) => {}
         });

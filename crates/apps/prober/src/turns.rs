@@ -8,7 +8,7 @@ use netaware_units::Span;
 
 use crate::lane::{self, Lane};
 use crate::lease;
-use crate::progress::{Progress, Watch};
+use crate::progress::{Progress, REPEATED, Watch};
 use crate::report::{self, Findings};
 use crate::request::Target;
 
@@ -34,11 +34,14 @@ pub(crate) struct Course<'a> {
 impl Course<'_> {
     /// What all turns take, where an exchange with the responder takes so long.
     fn lasts(&self, lanes: &[Lane], rounds: u16, exchange: Span) -> Span {
-        let of = |lane: &Lane| {
-            let around = lease::exchanges(exchange, self.connects) + (self.settling)(lane.round_trip());
-            self.time + around * i64::from(rounds)
-        };
-        lanes.iter().filter(|lane| lane.is_alive()).map(of).sum()
+        let alive = lanes.iter().filter(|lane| lane.is_alive());
+        alive.map(|lane| self.turn(lane, rounds, exchange) * i64::from(rounds)).sum()
+    }
+
+    /// What one turn takes.
+    fn turn(&self, lane: &Lane, rounds: u16, exchange: Span) -> Span {
+        let around = lease::exchanges(exchange, self.connects) + (self.settling)(lane.round_trip());
+        self.time / i64::from(rounds.max(1)) + around
     }
 }
 
@@ -75,20 +78,23 @@ pub(crate) fn take(
     let began_at = watch.done();
     lanes.iter_mut().filter(|lane| lane.is_alive()).for_each(|lane| prepare(lane, &mut watch));
     let took = watch.done() - began_at;
-    watch.announce_because(rest, &format!("finding out what the path carries has taken {took}"));
-    let mut turns_left = i64::from(rounds) * i64::try_from(alive).unwrap_or(1);
-    for round in 0..rounds {
-        for index in lane::turns(lanes.len(), round) {
-            if stop.is_raised() || !lanes[index].is_alive() {
-                continue;
-            }
-            let each = course.time / i64::from(rounds)
-                + lease::exchanges_at_most(lanes[index].round_trip(), course.connects, drain);
-            lane::keep_reserved(&mut lanes, each, each * turns_left, stop, &mut watch);
-            turns_left -= 1;
-            watch.phase(course.command.to_uppercase(), Some(lanes[index].version));
-            turn(&mut lanes[index], &mut findings[index], rounds, &mut watch);
+    watch.review(rest, &format!("finding out what the path carries has taken {took}"));
+    let turns: Vec<usize> = (0..rounds).flat_map(|round| lane::turns(lanes.len(), round)).collect();
+    for (n, index) in turns.iter().copied().enumerate() {
+        if stop.is_raised() || !lanes[index].is_alive() {
+            continue;
         }
+        let left = || turns[n..].iter().filter(|index| lanes[**index].is_alive());
+        let each = course.time / i64::from(rounds)
+            + lease::exchanges_at_most(lanes[index].round_trip(), course.connects, drain);
+        let turns_left = i64::try_from(left().count()).unwrap_or(1);
+        let rest: Span = left().map(|index| course.turn(&lanes[*index], rounds, exchange)).sum();
+        let afterwards = rest - course.turn(&lanes[index], rounds, exchange);
+        watch.review(rest, REPEATED);
+        watch.will_go_on_for(Some(afterwards));
+        lane::keep_reserved(&mut lanes, each, each * turns_left, stop, &mut watch);
+        watch.phase(course.command.to_uppercase(), Some(lanes[index].version));
+        turn(&mut lanes[index], &mut findings[index], rounds, &mut watch);
     }
     report::finish(opened, lanes, &findings, stop)
 }

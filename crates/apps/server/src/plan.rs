@@ -132,7 +132,7 @@ fn check_tcp(plan: &TcpPlan, limits: &Limits) -> Result<(), Refusal> {
 
 /// Payload rate of spaced blocks.
 fn spaced_rate(plan: &TcpPlan) -> Option<BitRate> {
-    plan.block_spacing.map(|spacing| BitRate::mean(ByteCount(plan.length.into()), spacing))
+    plan.block_spacing.and_then(|spacing| BitRate::mean(ByteCount(plan.length.into()), spacing))
 }
 
 /// Whether the fields asked for can be set.

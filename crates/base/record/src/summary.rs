@@ -27,8 +27,9 @@ pub struct DelaySummary {
     pub max: Span,
     /// Arithmetic mean.
     pub mean: Span,
-    /// Sample standard deviation.
-    pub sd: Span,
+    /// Sample standard deviation; absent of a single sample. Older versions wrote zero then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sd: Option<Span>,
 }
 
 /// An estimate between its bounds, in the unit of whatever it belongs to.
@@ -87,14 +88,18 @@ pub struct HistogramMoments {
     pub entries: u64,
     /// Arithmetic mean, ns.
     pub mean: f64,
-    /// Standard deviation, ns (divided by the number of values less one); zero for a single value.
-    pub sigma: f64,
-    /// Coefficient of skew: mean of `(x - mean)^3` over the population sigma cubed; zero when all
-    /// are equal.
-    pub skew: f64,
-    /// Excess kurtosis: mean of `(x - mean)^4` over the population variance squared, minus 3; zero
-    /// when all are equal.
-    pub kurtosis: f64,
+    /// Standard deviation, ns (divided by the number of values less one); absent of a single value.
+    /// Older versions wrote zero then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sigma: Option<f64>,
+    /// Coefficient of skew: mean of `(x - mean)^3` over the population sigma cubed; absent when
+    /// all are equal. Older versions wrote zero then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skew: Option<f64>,
+    /// Excess kurtosis: mean of `(x - mean)^4` over the population variance squared, minus 3;
+    /// absent when all are equal. Older versions wrote zero then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kurtosis: Option<f64>,
     /// Median, ns, read off the bins; absent when it lies outside them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median: Option<f64>,
@@ -153,9 +158,9 @@ impl HistogramMoments {
         Some(Self {
             entries: filled.count(),
             mean: moments.mean()?,
-            sigma: moments.sd().unwrap_or(0.0),
-            skew: moments.skewness().unwrap_or(0.0),
-            kurtosis: moments.excess_kurtosis().unwrap_or(0.0),
+            sigma: moments.sd(),
+            skew: moments.skewness(),
+            kurtosis: moments.excess_kurtosis(),
             median: filled.quantile(0.5),
             q25: filled.quantile(0.25),
             q75: filled.quantile(0.75),
@@ -213,10 +218,11 @@ mod tests {
         let four = of(&[1, 2, 3, 4]).unwrap();
         assert_eq!((four.q25, four.median, four.q75), (Some(1.0), Some(3.0), Some(5.0)));
         // Mean 2.5, and deviations whose squares add up to 5.
-        let pairs = [(four.mean, 2.5), (four.sigma, (5.0_f64 / 3.0).sqrt()), (four.skew, 0.0)];
+        let [sigma, skew, kurtosis] = [four.sigma, four.skew, four.kurtosis].map(Option::unwrap);
+        let pairs = [(four.mean, 2.5), (sigma, (5.0_f64 / 3.0).sqrt()), (skew, 0.0)];
         assert!(pairs.iter().all(|(found, want)| (found - want).abs() < 1e-12), "{four:?}");
         // The fourth powers add up to 41 / 4: 4 * 10.25 / 25 - 3.
-        assert!((four.kurtosis + 1.36).abs() < 1e-12, "{four:?}");
+        assert!((kurtosis + 1.36).abs() < 1e-12, "{four:?}");
 
         let one = HistogramMoments {
             entries: 1,

@@ -160,8 +160,9 @@ pub struct GapSummary {
     pub count: u64,
     /// Mean in nanoseconds, with decimals: the mean rate is judged to 0.01 %.
     pub mean_ns: f64,
-    /// Standard deviation in nanoseconds.
-    pub sd_ns: f64,
+    /// Standard deviation in nanoseconds; absent of a single gap. Older versions wrote zero then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sd_ns: Option<f64>,
     /// Smallest.
     pub min: Span,
     /// 1st percentile.

@@ -17,14 +17,12 @@ use crate::{ByteCount, Span};
 pub struct BitRate(pub u64);
 
 impl BitRate {
-    /// The mean rate of `bytes` over `span`; zero when no time has passed, because no rate was then
-    /// observed.
-    pub fn mean(bytes: ByteCount, span: Span) -> Self {
-        if span.0 <= 0 {
-            return Self(0);
-        }
+    /// The mean rate of `bytes` over `span`; `None` when no time has passed, because no rate was
+    /// then observed.
+    pub fn mean(bytes: ByteCount, span: Span) -> Option<Self> {
+        let nanos = u64::try_from(span.0).ok().filter(|nanos| *nanos > 0)?;
         let bits = u128::from(bytes.0) * 8 * 1_000_000_000;
-        Self(u64::try_from(bits / u128::from(span.0.cast_unsigned())).unwrap_or(u64::MAX))
+        Some(Self(u64::try_from(bits / u128::from(nanos)).unwrap_or(u64::MAX)))
     }
 
     /// The time that `bytes` take at this rate, rounded up; saturates for a zero rate.
@@ -125,10 +123,16 @@ mod tests {
 
     #[test]
     fn mean_and_time_for_are_inverse() {
-        let rate = BitRate::mean(ByteCount(1_250_000), Span::from_secs(1));
+        let rate = BitRate::mean(ByteCount(1_250_000), Span::from_secs(1)).unwrap();
         assert_eq!(rate, BitRate(10_000_000));
         assert_eq!(rate.time_for(ByteCount(1_250_000)), Span::from_secs(1));
-        assert_eq!(BitRate::mean(ByteCount(1), Span::ZERO), BitRate(0));
+    }
+
+    #[test]
+    fn bytes_over_no_time_have_no_rate_and_not_one_of_zero() {
+        let mean = |bytes, span| BitRate::mean(ByteCount(bytes), Span(span));
+        assert_eq!([mean(1, 0), mean(0, 0), mean(1, -1)], [None; 3]);
+        assert_eq!(mean(0, 1), Some(BitRate(0)));
     }
 
     #[test]

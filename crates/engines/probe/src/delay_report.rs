@@ -120,6 +120,15 @@ impl EchoRound {
         Self { lasted: Some(lasted), ..self }
     }
 
+    /// The same round, of whose lost requests nobody knows what became of this many.
+    #[must_use]
+    pub fn not_knowing_of(mut self, requests: u64) -> Self {
+        let unknown = requests.min(self.counts.lost);
+        self.counts.lost -= unknown;
+        self.counts.abandoned += unknown;
+        self
+    }
+
     /// The train's counts.
     pub fn counts(&self) -> EchoCounts {
         self.counts
@@ -242,7 +251,7 @@ fn tail(delays: &[Span]) -> Option<DelayTail> {
     summary::tail_of(delays).filter(|tail| *tail != DelayTail::default())
 }
 
-/// `None` unless every round told how long it took, or when nothing has a verdict.
+/// `None` unless every round told how long it took, or when nothing has a verdict or no time passed.
 fn total(rounds: &[EchoRound], context: &Context) -> Option<ExchangeTotal> {
     let time = rounds.iter().map(|round| round.lasted).sum::<Option<Span>>()?;
     let sum = |count: fn(&EchoCounts) -> u64| rounds.iter().map(|round| count(&round.counts)).sum::<u64>();
@@ -251,7 +260,7 @@ fn total(rounds: &[EchoRound], context: &Context) -> Option<ExchangeTotal> {
     Some(ExchangeTotal {
         time,
         per_exchange_ns: time.nanos() as f64 / settled as f64,
-        response_rate: BitRate::mean(received, time),
+        response_rate: BitRate::mean(received, time)?,
     })
 }
 

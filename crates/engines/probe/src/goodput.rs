@@ -58,7 +58,7 @@ pub fn goodput(rounds: &[MeasuredRound<'_>]) -> Option<Goodput> {
         rounds.iter().map(|round| total(round.counted())).filter(|(_, time)| *time > Span::ZERO).collect();
     let bytes = totals.iter().map(|(bytes, _)| *bytes).sum();
     let measured = totals.iter().map(|(_, time)| *time).sum();
-    let rate = (measured > Span::ZERO).then(|| BitRate::mean(bytes, measured))?;
+    let rate = BitRate::mean(bytes, measured)?;
     let samples: Vec<Vec<f64>> = rounds.iter().map(MeasuredRound::rates).collect();
     let resampled = hierarchical_paired(&samples, block(rounds), &Resampling::new(Statistic::Mean, SEED));
     Some(Goodput {
@@ -68,7 +68,7 @@ pub fn goodput(rounds: &[MeasuredRound<'_>]) -> Option<Goodput> {
             let found = interval_around(rate.0 as f64, resampled.interval);
             Interval { lo: found.lo.max(0.0), ..found }
         }),
-        rounds: totals.into_iter().map(|(bytes, time)| BitRate::mean(bytes, time)).collect(),
+        rounds: totals.into_iter().filter_map(|(bytes, time)| BitRate::mean(bytes, time)).collect(),
         measured,
     })
 }

@@ -104,7 +104,7 @@ fn server_end(bytes: ByteCount, calls: Option<u64>, first: Option<ByteCount>, el
 fn end(bytes: ByteCount, calls: Option<u64>, timed: Option<ByteCount>, elapsed: Span) -> MatrixEnd {
     let elapsed = Some(elapsed).filter(|span| *span > Span::ZERO);
     let timed = timed.filter(|timed| timed.0 > 0);
-    let throughput = elapsed.zip(timed).map(|(span, timed)| BitRate::mean(timed, span));
+    let throughput = elapsed.zip(timed).and_then(|(span, timed)| BitRate::mean(timed, span));
     MatrixEnd { bytes, calls, elapsed, throughput }
 }
 

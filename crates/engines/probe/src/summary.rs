@@ -24,7 +24,7 @@ pub fn of_delays(delays: &[Span]) -> Option<DelaySummary> {
         p999: if summary.count < FEWEST_FOR_P999 { max } else { span(summary.p999) },
         max,
         mean: span(summary.mean),
-        sd: summary.sd.map_or(Span::ZERO, span),
+        sd: summary.sd.map(span),
     })
 }
 
@@ -93,6 +93,14 @@ mod tests {
         let many = of_delays(&delays).unwrap();
         assert_eq!((many.p999, many.max), (Span::from_micros(999), Span::from_micros(1000)));
         assert_eq!(of_delays(&[]), None);
+    }
+
+    #[test]
+    fn one_sample_alone_has_no_deviation_and_not_one_of_zero() {
+        let sd = |delays: &[i64]| {
+            of_delays(&delays.iter().copied().map(Span).collect::<Vec<_>>()).and_then(|of| of.sd)
+        };
+        assert_eq!((sd(&[21]), sd(&[21, 21]), sd(&[20, 22])), (None, Some(Span(0)), Some(Span(1))));
     }
 
     #[test]

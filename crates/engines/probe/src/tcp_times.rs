@@ -70,7 +70,7 @@ fn sum(parts: impl Iterator<Item = Option<(Span, ByteCount)>>) -> Option<(Span, 
 
 /// One read, or one write into a buffer with room, takes no time that means a rate.
 fn rate((span, bytes): (Span, ByteCount)) -> Option<BitRate> {
-    (span > Span::ZERO).then(|| BitRate::mean(bytes, span))
+    BitRate::mean(bytes, span)
 }
 
 #[cfg(test)]

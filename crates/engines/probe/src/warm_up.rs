@@ -141,7 +141,8 @@ pub(crate) fn rate(tick: &ReceiverTick) -> f64 {
 
 fn mean_rate(ticks: &[ReceiverTick]) -> f64 {
     let bytes = ticks.iter().map(|tick| tick.bytes).sum();
-    BitRate::mean(bytes, ticks.iter().map(|tick| tick.length).sum()).0 as f64
+    // In no time nothing comes that could count as growth.
+    BitRate::mean(bytes, ticks.iter().map(|tick| tick.length).sum()).map_or(0.0, |rate| rate.0 as f64)
 }
 
 /// Full-pipe threshold of BBR: slow start doubles per round, so less than a quarter is not slow

@@ -128,7 +128,7 @@ fn print_tcp(what: &str, end: &TcpEnd) {
     let calls: u64 = end.streams.iter().map(|stream| stream.calls).sum();
     println!(
         "{what}: {:.1} Gbit/s in {}, {} per call, busiest thread {:.2}, {:?}",
-        BitRate::mean(end.bytes, end.elapsed).mbits_f64() / 1e3,
+        BitRate::mean(end.bytes, end.elapsed).unwrap_or_default().mbits_f64() / 1e3,
         end.elapsed,
         end.bytes.0.checked_div(calls).unwrap_or(0),
         end.cpu.unwrap_or_default().busiest_thread.unwrap_or_default(),
@@ -171,7 +171,7 @@ fn print_gaps(gaps: Option<&GapSummary>) {
     println!(
         "  gaps: mean {:.3} us, sd {:.2} us, p1 {} p50 {} p99 {} p99.9 {} max {}",
         gaps.mean_ns / 1e3,
-        gaps.sd_ns / 1e3,
+        gaps.sd_ns.unwrap_or_default() / 1e3,
         gaps.p1,
         gaps.p50,
         gaps.p99,

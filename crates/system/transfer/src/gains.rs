@@ -139,7 +139,7 @@ impl Gains {
 
 fn rate(from: (Mono, u64), to: (Mono, u64)) -> Option<BitRate> {
     let span = to.0 - from.0;
-    (span >= LEAST).then(|| BitRate::mean(ByteCount(to.1.saturating_sub(from.1)), span))
+    BitRate::mean(ByteCount(to.1.saturating_sub(from.1)), span).filter(|_| span >= LEAST)
 }
 
 /// Before and after.

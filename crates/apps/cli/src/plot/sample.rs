@@ -160,7 +160,7 @@ pub(super) fn gaps() -> Source {
             moments: Some(HistogramMoments {
                 entries: 90_000,
                 mean: 20_000.0,
-                sigma: 900.0,
+                sigma: Some(900.0),
                 ..HistogramMoments::default()
             }),
             ..Histogram::default()

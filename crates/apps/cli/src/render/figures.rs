@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-use netaware_record::Interval;
+use netaware_record::{DelaySummary, Interval};
 use netaware_units::{BitRate, Span};
 
 /// What stands where nothing was measured.
@@ -12,6 +12,11 @@ pub(crate) const UNKNOWN: &str = "unknown";
 /// A figure, or that nobody knows it.
 pub(crate) fn known<T>(figure: Option<T>, show: impl FnOnce(T) -> String) -> String {
     figure.map_or_else(|| UNKNOWN.to_owned(), show)
+}
+
+/// "21.2 ms, 1.10 ms"; one sample alone has no deviation.
+pub(crate) fn mean_and_sd(delays: &DelaySummary) -> String {
+    format!("{}, {}", delays.mean, delays.sd.map_or_else(|| NONE.to_owned(), |sd| sd.to_string()))
 }
 
 /// "1,234,567".

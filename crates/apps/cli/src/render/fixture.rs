@@ -341,7 +341,7 @@ fn delays(p50_us: i64) -> DelaySummary {
         p999: us(p50_us * 2),
         max: us(p50_us * 2),
         mean: us(p50_us * 102 / 100),
-        sd: us(p50_us / 10),
+        sd: Some(us(p50_us / 10)),
     }
 }
 
@@ -536,7 +536,7 @@ fn datagrams(version: IpVersion, way: Direction) -> UdpResult {
         planned: Some(Span(gap_ns as i64)),
         count: received - 1,
         mean_ns: gap_ns + 0.42,
-        sd_ns: 8123.4,
+        sd_ns: Some(8123.4),
         min: Span::from_micros(2),
         p1: Span((gap_ns * 0.9) as i64),
         p50: Span(gap_ns as i64),
@@ -575,7 +575,7 @@ fn datagrams(version: IpVersion, way: Direction) -> UdpResult {
         ticks: (1..=2).map(|n| receiver_tick(n, planned)).collect(),
         sender: Some(UdpSenderEnd {
             sent,
-            gaps: Some(GapSummary { sd_ns: 310.0, max: Span::from_micros(460), ..gaps }),
+            gaps: Some(GapSummary { sd_ns: Some(310.0), max: Span::from_micros(460), ..gaps }),
             cpu: Some(cpu(0.08)),
             ..UdpSenderEnd::default()
         }),

@@ -171,7 +171,10 @@ impl Scrape {
             ("waiting_bytes", "Bytes on its disk that were not taken yet", |view| {
                 Some(view.waiting_bytes as f64)
             }),
-            ("memory_bytes", "Resident memory", |view| Some(view.memory as f64)),
+            // No program has none: it has not told.
+            ("memory_bytes", "Resident memory", |view| {
+                Some(view.memory as f64).filter(|memory| *memory > 0.0)
+            }),
             ("clock_bound_seconds", "How far its clock may be off, by what it says", |view| {
                 Some(view.clock.as_ref()?.bound?.0 as f64 / 1e9)
             }),
@@ -196,18 +199,20 @@ impl Scrape {
         const HELP: &str =
             "Packets that its captures lost, by cause; frames that stood for several packets are 'merged'";
         let views = self.0.roster.views();
-        let causes: [(&str, OfProbe<u64>); 4] = [
-            ("ring", |view| view.counts.lost_ring),
-            ("kernel", |view| view.counts.lost_kernel),
+        // What nobody counts has no row.
+        let causes: [(&str, OfProbe<Option<u64>>); 4] = [
+            ("ring", |view| Some(view.counts.lost_ring)),
+            ("kernel", |view| Some(view.counts.lost_kernel)),
             ("nic", |view| view.counts.lost_nic),
-            ("merged", |view| view.counts.merged),
+            ("merged", |view| Some(view.counts.merged)),
         ];
         let mut family =
             encoder.encode_descriptor("netaware_probe_losses", HELP, None, MetricType::Counter)?;
         for view in &views {
             for (cause, of) in causes {
+                let Some(count) = of(view) else { continue };
                 let labels = [("probe", view.name.as_str()), ("cause", cause)];
-                ConstCounter::new(of(view)).encode(family.encode_family(&labels)?)?;
+                ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
             }
         }
         let others: [(&str, &str, OfProbe<u64>); 2] = [

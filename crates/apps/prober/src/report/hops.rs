@@ -44,7 +44,7 @@ pub(crate) fn result(
         packets: found.packets,
         bytes,
         took,
-        load: BitRate::mean(bytes, took),
+        load: BitRate::mean(bytes, took).unwrap_or_default(),
         unmatched: counts.unmatched,
         stamp_fallbacks: counts.unstamped,
         stamp_error: instrument.stamp_error,

@@ -80,7 +80,7 @@ pub(crate) fn result(
         received: done.received,
         bytes,
         took: done.took,
-        load: BitRate::mean(bytes, done.took),
+        load: BitRate::mean(bytes, done.took).unwrap_or_default(),
         flags: words(answer).into_iter().chain(is_silent.then(|| SILENT.to_owned())).collect(),
         remarks: flags
             .iter()

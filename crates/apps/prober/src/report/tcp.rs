@@ -51,12 +51,12 @@ pub(crate) fn seen(round: &TcpRound, round_trip: Span) -> Seen {
     let rate_of = |ticks: &[ReceiverTick]| {
         let bytes: ByteCount = ticks.iter().map(|tick| tick.bytes).sum();
         let time: Span = ticks.iter().map(|tick| tick.length.or_zero()).sum();
-        (time > Span::ZERO).then(|| SendRate::at_least(BitRate::mean(bytes, time).0))
+        BitRate::mean(bytes, time).map(|rate| SendRate::at_least(rate.0))
     };
     Seen {
         lately: rate_of(last).filter(|_| last.len() > 1),
         rate: goodput(&[measured]).and_then(|goodput| SendRate::new(goodput.rate)),
-        mean: SendRate::new(BitRate::mean(bytes, time.max(round.order.duration))),
+        mean: BitRate::mean(bytes, time.max(round.order.duration)).and_then(SendRate::new),
         is_lower_bound: measured.warm_up == warm_up::WarmUpEnd::NeverEnded,
     }
 }

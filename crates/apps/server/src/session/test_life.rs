@@ -473,15 +473,13 @@ impl Session<'_> {
 fn left_in_queues(plan: &TestPlan, report: &EndReport, silent: Span) -> Span {
     let (TestPlan::Tcp(plan), EndReport::TcpSender(end)) = (plan, report) else { return Span::ZERO };
     let told = end.acknowledged_bytes.zip(end.acknowledged);
-    let Some((acked, over)) = told.filter(|(acked, over)| acked.0 > 0 && *over > Span::ZERO) else {
-        return Span::ZERO;
-    };
+    let Some((acked, over)) = told else { return Span::ZERO };
+    let Some(rate) = BitRate::mean(acked, over).filter(|_| acked.0 > 0) else { return Span::ZERO };
     let sum = |of: fn(&StreamEnd) -> Option<ByteCount>| {
         end.streams.iter().filter_map(of).map(|bytes| bytes.0).sum::<u64>()
     };
     let sent = sum(|stream| stream.bytes_sent).saturating_sub(sum(|stream| stream.bytes_resent));
     let left = ByteCount(sent.saturating_sub(acked.0));
-    let rate = BitRate::mean(acked, over);
     if silent > DRAINS_NOT.max(rate.time_for(A_FEW_SEGMENTS)) {
         return Span::ZERO;
     }

@@ -73,8 +73,8 @@ pub struct VersionStatus {
     /// Of those, told by the peer to have come.
     pub confirmed: u64,
     /// Of those, missing when the peer last told; one that was overtaken by others counts until it
-    /// comes.
-    pub lost: u64,
+    /// comes. Absent while it has told nothing.
+    pub lost: Option<u64>,
     /// Different ones that came.
     pub received: u64,
     /// Missing among those, lost or overtaken.
@@ -92,7 +92,7 @@ pub struct VersionStatus {
 impl VersionStatus {
     /// Sent, and neither told to have come nor to be missing.
     pub fn unconfirmed(&self) -> u64 {
-        self.sent.saturating_sub(self.confirmed + self.lost)
+        self.sent.saturating_sub(self.confirmed + self.lost.unwrap_or(0))
     }
 }
 

@@ -299,7 +299,7 @@ impl Path {
             standing: self.standing,
             sent: self.sent,
             confirmed: self.confirmed,
-            lost: self.confirmed_highest - self.confirmed,
+            lost: (self.confirmed_highest > 0).then_some(self.confirmed_highest - self.confirmed),
             received: self.seen.received(),
             missing: self.seen.highest() - self.seen.received(),
             repeated: self.repeated,
@@ -343,15 +343,21 @@ mod tests {
     }
 
     #[test]
+    fn before_the_peer_has_told_anything_it_is_not_known_that_nothing_was_lost() {
+        let path = Path { sent: 10, ..Path::new(IpVersion::V4, Mono(0)) };
+        assert_eq!((path.status().lost, path.status().confirmed), (None, 0));
+    }
+
+    #[test]
     fn what_came_after_all_is_no_longer_counted_as_lost() {
         let mut path = Path { sent: 10, ..Path::new(IpVersion::V4, Mono(0)) };
         path.told(Mono(1), Came { highest: 10, received: 7 }).unwrap();
-        assert_eq!(path.status().lost, 3);
+        assert_eq!(path.status().lost, Some(3));
         path.told(Mono(2), Came { highest: 10, received: 9 }).unwrap();
-        assert_eq!(path.status().lost, 1);
+        assert_eq!(path.status().lost, Some(1));
         // A report that was overtaken by a later one.
         path.told(Mono(3), Came { highest: 8, received: 8 }).unwrap();
-        assert_eq!(path.status().lost, 1);
+        assert_eq!(path.status().lost, Some(1));
     }
 
     #[test]
@@ -393,7 +399,7 @@ mod tests {
         assert_eq!(path.told(mono(5), Came { highest: 11, received: 10 }), Ok(true));
         // A report of as much that was made before another one came.
         assert_eq!(path.told(mono(6), Came { highest: 11, received: 9 }), Ok(true));
-        assert_eq!(path.status().lost, 1);
+        assert_eq!(path.status().lost, Some(1));
     }
 
     #[test]

@@ -256,6 +256,16 @@ fn a_version_is_not_preferred_for_what_it_has_no_figure_of_or_broke_off_before()
     assert_eq!(prefers([gone, Standing { is_broken: true, ..Standing::default() }]), [none; 3]);
 }
 
+#[test]
+fn what_a_command_does_not_measure_is_not_said_to_be_measured_too_seldom() {
+    let because = |standings| compare(&[], standings).verdicts[1].because.clone();
+    let bare = Standing { lacks: &[Use::Interactive], ..Standing::default() };
+    let full = Standing::default();
+    assert_eq!(because([bare, bare]), "nothing that counts for it was measured");
+    assert_eq!(because([full, bare]), "nothing that counts for it was measured over IPv6");
+    assert_eq!(because([full, full]), "not measured often enough over both versions");
+}
+
 /// Two rounds of two samples each, all alike.
 fn alike(metric: Metric, v4: f64, v6: f64) -> RoundSamples {
     let rounds = |level: f64| vec![vec![level; 2]; 2];

@@ -21,10 +21,22 @@ fn verdict(purpose: Use, metrics: &[MetricComparison], standings: [Standing<'_>;
             (Some(why), None) => (Preference::V6, format!("over IPv4 {why}")),
             (None, Some(why)) => (Preference::V4, format!("over IPv6 {why}")),
             (Some(why), Some(_)) => (Preference::NotCompared, format!("over both versions {why}")),
-            (None, None) => weigh(&relevant(purpose, metrics)),
+            (None, None) => weigh(&relevant(purpose, metrics), || too_little(purpose, [v4, v6])),
         },
     };
     Verdict { purpose, prefer, because }
+}
+
+/// Why there is nothing to compare.
+fn too_little(purpose: Use, standings: [Standing<'_>; 2]) -> String {
+    let lacks = standings.map(|standing| standing.lacks.contains(&purpose));
+    match lacks {
+        [true, true] => "nothing that counts for it was measured",
+        [true, false] => "nothing that counts for it was measured over IPv4",
+        [false, true] => "nothing that counts for it was measured over IPv6",
+        [false, false] => "not measured often enough over both versions",
+    }
+    .to_owned()
 }
 
 /// One version could not be measured. The other one is preferred if it was measured itself.
@@ -65,7 +77,7 @@ fn relevant(purpose: Use, metrics: &[MetricComparison]) -> Vec<&MetricComparison
 /// tells what the host did at that moment, and another host would tell something else. Where they
 /// contradict each other we say so and prefer none: how much upload weighs against download is the
 /// reader's to know.
-fn weigh(metrics: &[&MetricComparison]) -> (Preference, String) {
+fn weigh(metrics: &[&MetricComparison], too_little: impl FnOnce() -> String) -> (Preference, String) {
     let favouring = |who: Preference| {
         metrics.iter().copied().filter(move |metric| metric.favours == who && !metric.host_limited)
     };
@@ -76,9 +88,7 @@ fn weigh(metrics: &[&MetricComparison]) -> (Preference, String) {
     let (v4, v6): (Vec<_>, Vec<_>) =
         (favouring(Preference::V4).collect(), favouring(Preference::V6).collect());
     match (v4.first(), v6.first()) {
-        (None, None) if metrics.is_empty() => {
-            (Preference::NotCompared, "not measured often enough over both versions".to_owned())
-        }
+        (None, None) if metrics.is_empty() => (Preference::NotCompared, too_little()),
         (None, None) => (Preference::NoDifferenceShown, text(metrics)),
         (Some(_), None) => (Preference::V4, text(&v4)),
         (None, Some(_)) => (Preference::V6, text(&v6)),

@@ -51,7 +51,7 @@ fn report_agrees_with_the_paths_truth() {
     // 20 ms plus a uniform 0 to 2 ms.
     assert!((rtt.min - MS * 20) < Span::from_micros(5) && (rtt.max - MS * 22).abs() < Span::from_micros(5));
     assert!((rtt.p50 - MS * 21).abs() < Span::from_micros(60), "{:?}", rtt.p50);
-    assert!((rtt.sd.millis_f64() - 2.0 / 12.0_f64.sqrt()).abs() < 0.02);
+    assert!((rtt.sd.unwrap().millis_f64() - 2.0 / 12.0_f64.sqrt()).abs() < 0.02);
     // |difference| of two uniforms has mean 1/3 of the width; PDV is the uniform itself.
     assert!((result.ipdv.unwrap().mean.millis_f64() - 2.0 / 3.0).abs() < 0.03);
     assert!((result.pdv.unwrap().mean.millis_f64() - 1.0).abs() < 0.03);
@@ -203,7 +203,7 @@ fn three(min: i64) -> DelaySummary {
         p999: Span(min + 200),
         max: Span(min + 200),
         mean: Span(min + 100),
-        sd: Span(100),
+        sd: Some(Span(100)),
     }
 }
 
@@ -219,8 +219,17 @@ fn alike(count: u64, value: i64) -> DelaySummary {
         p999: value,
         max: value,
         mean: value,
-        sd: Span::ZERO,
+        sd: (count > 1).then_some(Span::ZERO),
     }
+}
+
+#[test]
+fn requests_that_nobody_can_tell_of_are_unknown_and_not_lost() {
+    let counts = EchoCounts { asked: 6, received: 2, lost: 4, ..EchoCounts::default() };
+    let round = EchoLog::default().finish(counts).not_knowing_of(3);
+    let found = latency(&[round.clone()], &context());
+    assert_eq!((found.sent, found.received, found.lost, found.unknown), (6, 2, 1, 3));
+    assert_eq!(round.not_knowing_of(9).counts().abandoned, 4, "no more than were lost");
 }
 
 #[test]

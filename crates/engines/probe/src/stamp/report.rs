@@ -13,6 +13,10 @@ use super::clock::ClockRelation;
 use super::{LostRun, StampEvent, StampExchange};
 use crate::{hops, summary};
 
+/// A reflector knows a sender by its address and port.
+pub(super) const WHY_ANEW: &str = "it was started again, or it took the packets for those of another sender, because an \
+                                   address translator on the path has forgotten the flow and given it another port";
+
 /// Takes in the events of a flow, or of a part of it.
 #[derive(Debug, Clone, Default)]
 pub struct StampLog {
@@ -82,11 +86,12 @@ impl StampLog {
 
     /// What to warn of where it did.
     pub fn restarts_in_words(&self) -> Option<String> {
-        match self.restarts {
-            0 => None,
-            1 => Some("the reflector began to count anew once".to_owned()),
-            often => Some(format!("the reflector began to count anew {often} times")),
-        }
+        let often = match self.restarts {
+            0 => return None,
+            1 => "once".to_owned(),
+            often => format!("{often} times"),
+        };
+        Some(format!("the reflector began to count anew {often}: {WHY_ANEW}"))
     }
 
     /// Packets that left and have a verdict.
@@ -180,7 +185,9 @@ impl StampLog {
             below_bound: all.iter().filter(|delay| **delay < relation.bound).count() as u64,
             negative: (all.len() - delays.len()) as u64,
             ipdv: summary::of_delays(&self.ipdv(&all)),
-            pdv: summary::of_delays(&all.iter().map(|delay| *delay - least).collect::<Vec<_>>()),
+            // One delay alone does not vary.
+            pdv: summary::of_delays(&all.iter().map(|delay| *delay - least).collect::<Vec<_>>())
+                .filter(|variation| variation.count > 1),
             histogram: summary::histogram_of(&all),
             ..counted
         }

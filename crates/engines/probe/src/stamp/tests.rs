@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use super::clock::{ClockMethod, relate};
 use super::reflector::{Incoming, Reflector, ReflectorSettings};
-use super::report::{RowNames, StampLog, Way};
+use super::report::{RowNames, StampLog, WHY_ANEW, Way};
 use super::*;
 
 /// What happens to packets of one way.
@@ -320,12 +320,13 @@ fn a_row_warns_of_restarts_and_of_clocks_only_where_there_is_something_to_warn_o
     let (_, quiet, _) = path.run(&plan(400));
     let (_, restarted, _) = Path { restart_at: Some(Mono(2_000_000_000)), ..path }.run(&plan(400));
     let good = relate(quiet.exchanges(), ErrorEstimate::UNKNOWN, false).unwrap();
+    let anew = format!("the reflector began to count anew once: {WHY_ANEW}");
     let (mut contradicted, mut stepped) = (good, good);
     contradicted.contradicted = true;
     stepped.stepped = true;
     let rows = [
         (&quiet, good, vec![]),
-        (&restarted, good, vec!["the reflector began to count anew once"]),
+        (&restarted, good, vec![anew.as_str()]),
         (&quiet, contradicted, vec!["both clocks say that they are synchronised, and cannot both be right"]),
         (&quiet, stepped, vec!["a clock was set in this period"]),
     ];

@@ -92,14 +92,15 @@ fn udp_maximum(
     });
     let received: u64 = ends.iter().map(|(_, end)| end.received).sum();
     let sent: u64 = ends.iter().map(|(end, _)| end.sent).sum();
-    let took = ends.iter().map(|(_, end)| end.elapsed).max().filter(|took| *took > Span::ZERO)?;
+    let took = ends.iter().map(|(_, end)| end.elapsed).max()?;
+    let rate = BitRate::mean(ByteCount(received * u64::from(payload)), took)?;
     (received > 0).then(|| LoopbackMaximum {
         how,
         cores: cores.count(),
         flows,
         payload,
         packets_per_second: Some(received as f64 / took.secs_f64()),
-        rate: BitRate::mean(ByteCount(received * u64::from(payload)), took),
+        rate,
         lost: (sent > 0).then(|| 1.0 - (received as f64 / sent as f64).min(1.0)),
         took,
     })
@@ -169,13 +170,14 @@ fn tcp_maximum(cores: Cores, duration: Span, stop: &StopFlag) -> Option<Loopback
         tcp::send(out, &plan, &affinity, stop, &mut |_| {});
         receiver.join().ok()
     })?;
-    (end.elapsed > Span::ZERO && end.bytes > ByteCount(0)).then(|| LoopbackMaximum {
+    let rate = BitRate::mean(end.bytes, end.elapsed)?;
+    (end.bytes > ByteCount(0)).then(|| LoopbackMaximum {
         how: LoopbackHow::Tcp,
         cores: cores.count(),
         flows,
         payload: plan.length,
         packets_per_second: None,
-        rate: BitRate::mean(end.bytes, end.elapsed),
+        rate,
         lost: None,
         took: end.elapsed,
     })

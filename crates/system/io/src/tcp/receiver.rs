@@ -202,7 +202,7 @@ fn silence_that_ends(bytes: ByteCount, over: Span, round_trip: Span) -> Span {
         return least.max(STARVED);
     }
     // A single read takes no time.
-    least.max(BitRate::mean(bytes, over.max(Span(1))).time_for(A_FEW_SEGMENTS))
+    BitRate::mean(bytes, over.max(Span(1))).map_or(least, |rate| least.max(rate.time_for(A_FEW_SEGMENTS)))
 }
 
 /// Where one stream stands.

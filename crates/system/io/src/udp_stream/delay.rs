@@ -66,7 +66,7 @@ impl DelayVariation {
             p999: over(0.999)?,
             max: over(1.0)?,
             mean: Span((self.moments.mean()? - least as f64).round() as i64).or_zero(),
-            sd: Span(self.moments.sd().unwrap_or(0.0).round() as i64),
+            sd: self.moments.sd().map(|sd| Span(sd.round() as i64)),
         })
     }
 

@@ -31,7 +31,7 @@ impl GapRecorder {
             planned,
             count: self.moments.count(),
             mean_ns: self.moments.mean()?,
-            sd_ns: self.moments.sd().unwrap_or(0.0),
+            sd_ns: self.moments.sd(),
             min: quantile(0.0)?,
             p1: quantile(0.01)?,
             p50: quantile(0.5)?,

@@ -11,6 +11,8 @@ use netaware_record::passive::{
 };
 use netaware_units::{BitRate, ByteCount, Span, Wall};
 
+use crate::render::figures::known;
+
 /// How reports are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum Form {
@@ -147,7 +149,8 @@ fn sentence(row: &Row, length: Span) -> String {
         Row::Volume(row) => volume(row, length),
         Row::Traffic(row) => {
             let slice = |bytes: &ByteCount| BitRate::mean(*bytes, row.slice);
-            let (least, most) = (row.slices.iter().map(slice).min(), row.slices.iter().map(slice).max());
+            let (least, most) =
+                (row.slices.iter().filter_map(slice).min(), row.slices.iter().filter_map(slice).max());
             let between = least.zip(most).map_or(String::new(), |(least, most)| {
                 format!(", {least} to {most} in slices of {}", row.slice)
             });
@@ -156,7 +159,8 @@ fn sentence(row: &Row, length: Span) -> String {
                 .map_or(String::new(), |share| format!(", {:.1} % of the link", share * 100.0));
             let top =
                 row.top.first().map_or(String::new(), |first| format!("; most: {}", volume(first, length)));
-            format!("{} packets, {}{between}{share}{top}", row.packets, BitRate::mean(row.bytes, length))
+            let rate = known(BitRate::mean(row.bytes, length), |rate| rate.to_string());
+            format!("{} packets, {rate}{between}{share}{top}", row.packets)
         }
         Row::Rtt(row) => format!("{}  {} ({})", key(&row.key), delays(&row.delay), row.method),
         Row::Marking(row) => format!(
@@ -213,7 +217,7 @@ fn volume(row: &VolumeRow, length: Span) -> String {
     let name = if row.rest { "all others".to_owned() } else { key(&row.key) };
     let error =
         if row.packets_error > 0 { format!(" (up to {} more)", row.packets_error) } else { String::new() };
-    let rate = BitRate::mean(row.bytes, length);
+    let rate = known(BitRate::mean(row.bytes, length), |rate| rate.to_string());
     format!("{name}  {} packets{error}, {}, {rate}", row.packets, row.bytes)
 }
 

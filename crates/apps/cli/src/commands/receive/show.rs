@@ -145,7 +145,7 @@ fn rendered(report: &ReceiveReport) -> String {
         return format!("from {from}: nothing came: {}\n", plain(&why.to_string()));
     }
     let bytes = ByteCount(report.bytes);
-    let rate = if bytes.0 > 0 { format!(": {}", BitRate::mean(bytes, report.took)) } else { String::new() };
+    let rate = goodput(report).map_or_else(String::new, |rate| format!(": {rate}"));
     let (took, written, present) = (report.took, report.written, report.present);
     let mut out =
         format!("from {from}: {bytes} in {took}{rate}; files: {written} written, {present} there already\n");
@@ -167,7 +167,7 @@ fn rendered(report: &ReceiveReport) -> String {
 
 /// Payload rate; null where nothing moved.
 fn goodput(report: &ReceiveReport) -> Option<BitRate> {
-    Some(BitRate::mean(ByteCount(report.bytes), report.took)).filter(|rate| rate.0 > 0)
+    BitRate::mean(ByteCount(report.bytes), report.took).filter(|rate| rate.0 > 0)
 }
 
 fn value(report: &ReceiveReport) -> Value {

@@ -105,7 +105,7 @@ pub(super) fn text(report: &SendReport, host: &str) -> io::Result<()> {
 
 fn rendered(report: &SendReport, host: &str) -> String {
     let (sent, of, took) = (ByteCount(report.sent), ByteCount(report.bytes), report.took);
-    let rate = if sent.0 > 0 { format!(": {}", BitRate::mean(sent, took)) } else { String::new() };
+    let rate = goodput(report).map_or_else(String::new, |rate| format!(": {rate}"));
     let mut out = format!("sent {sent} of {of} to {host} in {took}{rate}\n");
     let mut add = |line: String| out.push_str(&(line + "\n"));
     let not_sent = report.files.saturating_sub(report.written + report.present);
@@ -196,7 +196,7 @@ pub(super) fn json(report: &SendReport, request: &SendRequest) -> io::Result<()>
 
 /// Payload rate; null where nothing moved.
 fn goodput(report: &SendReport) -> Option<BitRate> {
-    Some(BitRate::mean(ByteCount(report.sent), report.took)).filter(|rate| rate.0 > 0)
+    BitRate::mean(ByteCount(report.sent), report.took).filter(|rate| rate.0 > 0)
 }
 
 fn value(report: &SendReport, request: &SendRequest) -> Value {

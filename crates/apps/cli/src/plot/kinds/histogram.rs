@@ -138,7 +138,8 @@ fn outline(bins: &[Bin]) -> Vec<(f64, f64)> {
 fn remark(name: &str, histogram: &Histogram) -> String {
     let mut parts = Vec::new();
     if let Some(moments) = &histogram.moments {
-        parts.push(format!("mean {}, sigma {}", nanos(moments.mean), nanos(moments.sigma)));
+        let sigma = moments.sigma.map(|sigma| format!(", sigma {}", nanos(sigma)));
+        parts.push(format!("mean {}{}", nanos(moments.mean), sigma.unwrap_or_default()));
     }
     let outside = [(histogram.underflow, "below"), (histogram.overflow, "above")];
     parts.extend(

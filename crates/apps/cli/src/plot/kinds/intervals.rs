@@ -11,7 +11,7 @@ use crate::plot::unit::Unit;
 pub(super) fn sketch(record: &Record) -> Option<Sketch> {
     let transfers = transfers(record);
     let few = transfers.iter().all(|transfer| transfer.ticks.len() <= FEW);
-    let rate = |tick: &ReceiverTick| Some(BitRate::mean(tick.bytes, tick.length).0 as f64);
+    let rate = |tick: &ReceiverTick| BitRate::mean(tick.bytes, tick.length).map(|rate| rate.0 as f64);
     let rates: Vec<Layer> = transfers.iter().map(|transfer| transfer.layer(few, rate)).collect();
     let x = Scale::new("time of the version's own turns", Unit::Time, ScaleKind::FromZero);
     let y = Scale::new("received payload", Unit::Rate, ScaleKind::FromZero);

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use netaware_record::Histogram;
 
+use crate::render::figures::NONE;
 use crate::render::paint::Paint;
 
 /// `title` says what was counted. Bins without entries between filled ones are shown, so that a
@@ -17,17 +18,17 @@ pub(super) fn write(out: &mut dyn Write, title: &str, histogram: &Histogram, pai
         "  counts {entries}  underflows {}  overflows {}",
         histogram.underflow, histogram.overflow
     )?;
+    let shown = |figure: Option<f64>| figure.map_or_else(|| NONE.to_owned(), |it| format!("{it:.3}"));
     if let Some(m) = histogram.moments {
         writeln!(
             out,
-            "  mean {:.3}  sigma {:.3}  skew {:.3}  kurtosis {:.3}",
+            "  mean {:.3}  sigma {}  skew {}  kurtosis {}",
             m.mean / 1e3,
-            m.sigma / 1e3,
-            m.skew,
-            m.kurtosis
+            shown(m.sigma.map(|ns| ns / 1e3)),
+            shown(m.skew),
+            shown(m.kurtosis)
         )?;
-        let quartile = |ns: Option<f64>| ns.map_or_else(|| "-".to_owned(), |ns| format!("{:.3}", ns / 1e3));
-        let [q25, median, q75] = [m.q25, m.median, m.q75].map(quartile);
+        let [q25, median, q75] = [m.q25, m.median, m.q75].map(|ns| shown(ns.map(|ns| ns / 1e3)));
         writeln!(out, "  quartiles {q25}  {median}  {q75}")?;
     }
     let width = histogram.width.map_or(0, |width| width.0.max(0).cast_unsigned());

@@ -45,12 +45,13 @@ fn slices(record: &Record) -> Vec<Progress> {
             let paired = r.sender_ticks.len() == r.receiver_ticks.len();
             for (n, tick) in r.receiver_ticks.iter().enumerate() {
                 let sender = r.sender_ticks.get(n).filter(|_| paired);
-                slices.push(slice(v.version, r.pedigree.direction, tick, sender, false));
+                slices.extend(slice(v.version, r.pedigree.direction, tick, sender, false));
             }
         }
         for r in &v.udp {
-            slices
-                .extend(r.ticks.iter().map(|tick| slice(v.version, r.pedigree.direction, tick, None, true)));
+            slices.extend(
+                r.ticks.iter().filter_map(|tick| slice(v.version, r.pedigree.direction, tick, None, true)),
+            );
         }
     }
     slices
@@ -62,18 +63,18 @@ fn slice(
     tick: &ReceiverTick,
     sender: Option<&SenderTick>,
     counts_datagrams: bool,
-) -> Progress {
-    Progress::Interval {
+) -> Option<Progress> {
+    Some(Progress::Interval {
         version,
         direction,
         start: tick.end - tick.length,
         end: tick.end,
         bytes: tick.bytes,
-        rate: BitRate::mean(tick.bytes, tick.length),
+        rate: BitRate::mean(tick.bytes, tick.length)?,
         packets: counts_datagrams.then_some(tick.packets),
         lost: counts_datagrams.then_some(tick.lost),
         retransmits: sender.and_then(|tick| tick.retransmits),
         rtt: sender.and_then(|tick| tick.rtt),
         cwnd: sender.and_then(|tick| tick.cwnd),
-    }
+    })
 }

@@ -8,7 +8,7 @@ use netaware_record::{
 use netaware_units::Span;
 
 use super::{Sheet, bins, pedigree};
-use crate::render::figures::{count, load, nanos, share};
+use crate::render::figures::{count, load, mean_and_sd, nanos, share};
 use crate::render::paint::Paint;
 
 /// One of the delays that a version may have.
@@ -71,7 +71,7 @@ fn delays(sheet: &mut Sheet<'_>, pick: Pick, full: bool) -> io::Result<()> {
 
 fn details(sheet: &mut Sheet<'_>, pick: Pick) -> io::Result<()> {
     let two = |a: Span, b: Span| format!("{a}, {b}");
-    sheet.row("mean, sd", |v| pick(v)?.rtt.map(|d| two(d.mean, d.sd)))?;
+    sheet.row("mean, sd", |v| pick(v)?.rtt.map(|d| mean_and_sd(&d)))?;
     sheet.row("application's p50, p99", |v| pick(v)?.rtt_application.map(|d| two(d.p50, d.p99)))?;
     sheet.row("from when due p50, p99", |v| from_due(pick(v)?).map(|(d, _)| two(d.p50, d.p99)))?;
     sheet.row("p99.9, largest of these", |v| from_due(pick(v)?).map(|(d, _)| two(d.p999, d.max)))?;

@@ -6,7 +6,7 @@ use netaware_record::{DelaySummary, OwdClock, OwdResult, OwdWay, VersionResult};
 use netaware_units::Span;
 
 use super::{Sheet, pedigree};
-use crate::render::figures::{count, percent, signed};
+use crate::render::figures::{count, mean_and_sd, percent, signed};
 
 /// One of the two ways.
 type Pick = fn(&OwdResult) -> &OwdWay;
@@ -35,7 +35,7 @@ fn way(sheet: &mut Sheet<'_>, title: &str, pick: Pick) -> io::Result<()> {
     row("p95", |d| d.p95)?;
     row("p99", |d| d.p99)?;
     row("largest", |d| d.max)?;
-    sheet.row("mean, sd", |v| pick(v.owd.as_ref()?).delay.map(|d| format!("{}, {}", d.mean, d.sd)))?;
+    sheet.row("mean, sd", |v| pick(v.owd.as_ref()?).delay.map(|d| mean_and_sd(&d)))?;
     sheet.row("give or take", |v| Some(v.owd.as_ref()?.clock.as_ref()?.bound.to_string()))?;
     sheet.watched_row("below that", |v| below(pick(v.owd.as_ref()?)), |v| is_below(v, pick))?;
     sheet.row("variation, IPDV p95", |v| Some(pick(v.owd.as_ref()?).ipdv?.p95.to_string()))?;

@@ -7,7 +7,7 @@ use netaware_record::{Direction, GapSummary, Record, UdpResult, VersionResult};
 use super::tcp::{busiest, cores};
 use super::{Sheet, bins, limit, pedigree};
 use crate::render::Paint;
-use crate::render::figures::{UNKNOWN, count, known, nanos, percent, share};
+use crate::render::figures::{NONE, UNKNOWN, count, known, nanos, percent, share};
 
 pub(super) fn section(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result<()> {
     let of = move |v: &VersionResult| v.udp.iter().find(|r| r.pedigree.direction == direction).cloned();
@@ -138,7 +138,8 @@ pub(super) fn histograms(out: &mut dyn Write, record: &Record, paint: Paint) -> 
 
 fn gaps(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResult>) -> io::Result<()> {
     let sheet_full = sheet.is_full();
-    let spread = |g: &GapSummary| format!("{}, {}", nanos(g.mean_ns), nanos(g.sd_ns));
+    let spread =
+        |g: &GapSummary| format!("{}, {}", nanos(g.mean_ns), g.sd_ns.map_or_else(|| NONE.to_owned(), nanos));
     let tails = |g: &GapSummary| format!("{} / {} / {}", short(g.p1), short(g.p99), short(g.max));
     if sheet.is_full() {
         sheet.row("sent gap, planned", |v| Some(of(v)?.sender?.gaps?.planned?.to_string()))?;

@@ -51,10 +51,11 @@ pub(super) fn line(record: &Record, version: &VersionResult, r: &UdpResult) -> S
 fn moments(bins: &Histogram) -> Vec<String> {
     let entries: u64 = bins.bins.iter().map(|(_, count)| count).sum();
     let Some(m) = bins.moments else { return vec![none(); 8] };
-    let quartile = |ns: Option<f64>| ns.map_or_else(none, |ns| number(ns / 1e3));
-    let mut fields = vec![entries.to_string()];
-    fields.extend([m.mean / 1e3, m.sigma / 1e3, m.skew, m.kurtosis].map(number));
-    fields.extend([m.median, m.q25, m.q75].map(quartile));
+    let micros = |ns: Option<f64>| ns.map(|ns| ns / 1e3);
+    let shown = |figure: Option<f64>| figure.map_or_else(none, number);
+    let mut fields = vec![entries.to_string(), number(m.mean / 1e3)];
+    fields.extend([micros(m.sigma), m.skew, m.kurtosis].map(shown));
+    fields.extend([m.median, m.q25, m.q75].map(|ns| shown(micros(ns))));
     fields
 }
 

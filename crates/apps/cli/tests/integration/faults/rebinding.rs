@@ -43,3 +43,21 @@ fn a_flow_that_gets_another_port_is_named_over_both_versions_and_directions() {
         assert_eq!(ended.code, Some(if rate.rate.is_some() { 0 } else { 2 }));
     }
 }
+
+#[test]
+fn requests_on_a_flow_that_got_another_port_are_unknown_and_not_lost() {
+    let responder = Responder::start(&[]);
+    let at = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), responder.address().port());
+    // Five requests and their answers.
+    let middle = Middle::before(at, Whim::Rebind, 10);
+    let port = middle.port.to_string();
+    let sending = ["-c", "20", "--spacing", "10ms", "-l", "200", "--timeout", "300ms"];
+    let fixed = ["latency", "127.0.0.1", "--port", &port, "-4", "--format", "json", "--no-save"];
+    let arguments: Vec<&str> = fixed.into_iter().chain(sending).collect();
+    let record = run(&arguments, Span::from_secs(40)).record();
+    let latency = record.versions[0].latency.as_ref().unwrap();
+    assert!((3..=7).contains(&latency.received), "{latency:#?}");
+    assert_eq!((latency.sent, latency.lost, latency.unknown), (20, 0, 20 - latency.received), "{latency:#?}");
+    let is_named = record.warnings.iter().any(|warning| warning.contains("given the flow another port"));
+    assert!(is_named, "{:?}", record.warnings);
+}

@@ -143,8 +143,10 @@ fn delays(all: impl Iterator<Item = DelaySummary>) -> Option<DelaySummary> {
     let ns = |span: Span| span.nanos() as f64;
     let span = |ns: f64| Span::from_nanos(ns.round() as i64);
     all.reduce(|one, other| {
-        let (mean, sd) =
-            pooled((one.count, ns(one.mean), ns(one.sd)), (other.count, ns(other.mean), ns(other.sd)));
+        let (mean, sd) = pooled(
+            (one.count, ns(one.mean), one.sd.map(ns)),
+            (other.count, ns(other.mean), other.sd.map(ns)),
+        );
         DelaySummary {
             count: one.count.saturating_add(other.count),
             min: one.min.min(other.min),
@@ -154,23 +156,27 @@ fn delays(all: impl Iterator<Item = DelaySummary>) -> Option<DelaySummary> {
             p999: one.p999.max(other.p999),
             max: one.max.max(other.max),
             mean: span(mean),
-            sd: span(sd),
+            sd: sd.map(span),
         }
     })
 }
 
 /// Mean and sample standard deviation of two sets of values together, each given as its size, mean
-/// and sample standard deviation.
-fn pooled((n, mean, sd): (u64, f64, f64), (m, other_mean, other_sd): (u64, f64, f64)) -> (f64, f64) {
+/// and sample standard deviation, which one value alone does not have.
+fn pooled(
+    (n, mean, sd): (u64, f64, Option<f64>),
+    (m, other_mean, other_sd): (u64, f64, Option<f64>),
+) -> (f64, Option<f64>) {
     let (n, m) = (n as f64, m as f64);
     if n + m < 2.0 {
-        return if m > 0.0 { (other_mean, other_sd) } else { (mean, sd) };
+        return (if m > 0.0 { other_mean } else { mean }, None);
     }
+    let squares_of =
+        |count: f64, sd: Option<f64>| if count < 2.0 { Some(0.0) } else { Some(sd? * sd? * (count - 1.0)) };
     let step = other_mean - mean;
-    let squares = sd * sd * (n - 1.0).max(0.0)
-        + other_sd * other_sd * (m - 1.0).max(0.0)
-        + step * step * n * m / (n + m);
-    (mean + step * m / (n + m), (squares / (n + m - 1.0)).sqrt())
+    let between = step * step * n * m / (n + m);
+    let squares = squares_of(n, sd).zip(squares_of(m, other_sd)).map(|(one, other)| one + other + between);
+    (mean + step * m / (n + m), squares.map(|squares| (squares / (n + m - 1.0)).sqrt()))
 }
 
 /// Histograms of the same bins; one with others is left out. Moments are not those of all values
@@ -198,9 +204,12 @@ mod tests {
     #[test]
     fn values_of_two_rounds_have_the_mean_and_deviation_of_all_of_them() {
         // 1, 3 and 5, 7, 9: the mean of all is 5, the sum of squares about it 16 + 4 + 0 + 4 + 16.
-        let (mean, sd) = pooled((2, 2.0, 2.0_f64.sqrt()), (3, 7.0, 2.0));
+        let (mean, sd) = pooled((2, 2.0, Some(2.0_f64.sqrt())), (3, 7.0, Some(2.0)));
+        let sd = sd.unwrap();
         assert!((mean - 5.0).abs() < 1e-12 && (sd - 10.0_f64.sqrt()).abs() < 1e-12, "{mean} {sd}");
-        assert_eq!(pooled((0, 0.0, 0.0), (1, 7.0, 0.0)), (7.0, 0.0));
+        // One value alone has no deviation, and two of them have one.
+        assert_eq!(pooled((0, 0.0, None), (1, 7.0, None)), (7.0, None));
+        assert_eq!(pooled((1, 5.0, None), (1, 7.0, None)), (6.0, Some(2.0_f64.sqrt())));
     }
 
     #[test]

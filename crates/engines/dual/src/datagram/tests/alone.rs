@@ -231,7 +231,7 @@ fn what_comes_is_counted_where_it_came_and_once_for_the_application() {
         standing: Standing::Unused,
         sent: 0,
         confirmed: 0,
-        lost: 0,
+        lost: None,
         received: 0,
         missing: 0,
         repeated: 0,
@@ -244,7 +244,7 @@ fn what_comes_is_counted_where_it_came_and_once_for_the_application() {
     let (ended, current) = (None, Some(V6));
     let expected = SessionStatus { ended, current, v4, v6, sent: 0, delivered: 3, repeated: 1, late: 1 };
     assert_eq!(end.status(), expected);
-    let under_way = VersionStatus { sent: 10, confirmed: 5, lost: 2, ..v4 };
+    let under_way = VersionStatus { sent: 10, confirmed: 5, lost: Some(2), ..v4 };
     assert_eq!((under_way.unconfirmed(), v6.unconfirmed()), (3, 0));
 }
 

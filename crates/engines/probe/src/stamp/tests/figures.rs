@@ -86,7 +86,7 @@ fn summary(count: u64, [min, p50, p95, p99, max, mean, sd]: [i64; 7]) -> DelaySu
         p999: Span(max),
         max: Span(max),
         mean: Span(mean),
-        sd: Span(sd),
+        sd: Some(Span(sd)),
     }
 }
 
@@ -256,13 +256,10 @@ fn a_reflector_that_does_not_know_the_ttl_says_255_and_that_is_no_number_of_rout
 #[test]
 fn restarts_are_told_in_words_where_there_were_any() {
     let mut log = StampLog::default();
-    let words = [
-        None,
-        Some("the reflector began to count anew once"),
-        Some("the reflector began to count anew 2 times"),
-    ];
-    for (restarts, words) in words.into_iter().enumerate() {
-        assert_eq!((log.restarts(), log.restarts_in_words().as_deref()), (restarts as u64, words));
+    let anew = |often| Some(format!("the reflector began to count anew {often}: {WHY_ANEW}"));
+    assert!(WHY_ANEW.contains("an address translator on the path has forgotten the flow"));
+    for (restarts, words) in [None, anew("once"), anew("2 times")].into_iter().enumerate() {
+        assert_eq!((log.restarts(), log.restarts_in_words()), (restarts as u64, words));
         log.observe(&StampEvent::Restarted);
     }
 }
