@@ -69,13 +69,21 @@ pub(crate) struct Watch<'a> {
     listener: &'a mut dyn FnMut(Progress),
     began_at: netaware_units::Mono,
     total: Span,
+    /// What the person who waits was told last.
+    promised: Span,
     /// That queues drain after the time is up has been said.
     is_draining_said: bool,
 }
 
 impl<'a> Watch<'a> {
     pub(crate) fn new(total: Span, listener: &'a mut dyn FnMut(Progress)) -> Self {
-        Self { listener, began_at: netaware_io::clock::now(), total, is_draining_said: false }
+        Self {
+            listener,
+            began_at: netaware_io::clock::now(),
+            total,
+            promised: total,
+            is_draining_said: false,
+        }
     }
 
     /// What the person who waits expects it to take.
@@ -85,7 +93,7 @@ impl<'a> Watch<'a> {
 
     /// What it will take is known only now.
     pub(crate) fn expect(&mut self, total: Span) {
-        self.total = total;
+        (self.total, self.promised) = (total, total);
     }
 
     /// What the `rest` takes is known only now that the path is. Where that makes the whole longer
@@ -98,13 +106,23 @@ impl<'a> Watch<'a> {
         );
     }
 
-    /// The same where it is something else that takes so long.
+    /// The same where it is something else that takes so long. Many small delays, none of which is
+    /// worth a word, are: what was promised stays the promise until something else is said.
     pub(crate) fn announce_because(&mut self, rest: Span, why: &str) {
         let whole = self.done() + rest;
-        if let Some(note) = longer(self.total, whole, why) {
+        if let Some(note) = longer(self.promised, whole, why) {
+            self.promised = whole;
             self.tell(Progress::Longer(note));
         }
         self.total = whole;
+    }
+
+    /// Something that nobody planned begins, which takes `at_most`. Said in any case, and before it
+    /// begins: what is looked into is a result by itself.
+    pub(crate) fn extends(&mut self, at_most: Span, what: &str) {
+        self.tell(Progress::Longer(format!("{what}: this takes up to {at_most} longer")));
+        self.total = self.done().max(self.total) + at_most;
+        self.promised = self.promised.max(self.total);
     }
 
     /// The time is up, and data that are still in the path's queues are waited for. Said once.
@@ -120,7 +138,7 @@ impl<'a> Watch<'a> {
     /// where that makes the whole longer than was promised.
     pub(crate) fn waits_for_an_end(&mut self, at_most: Span) {
         let whole = self.done().max(self.total) + at_most;
-        if longer(self.total, whole, "").is_some() {
+        if longer(self.promised, whole, "").is_some() {
             let rest = whole - self.done();
             self.announce_because(rest, "the end of a transfer is overdue, and it is waited for");
         }
@@ -189,5 +207,28 @@ mod tests {
         assert!((Span::from_millis(13_200)..Span::from_secs(14)).contains(&total), "{total}");
         // A short wait within the promise's tenth is no news.
         assert_eq!(said(60, 2600), (Span::from_secs(60), Vec::new()));
+    }
+
+    #[test]
+    fn many_small_delays_do_not_move_a_promise_that_nobody_took_back() {
+        let mut notes = Vec::new();
+        let mut listener = |progress| notes.push(progress);
+        let mut watch = Watch::new(Span::from_secs(8), &mut listener);
+        for millis in [8_700, 9_200, 9_700] {
+            watch.announce_because(Span::from_millis(millis), "each turn has taken a little longer");
+        }
+        let [Progress::Longer(note)] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(note.starts_with("this takes about 11.0 s instead of 8.00 s: "), "{note}");
+    }
+
+    #[test]
+    fn a_search_that_nobody_planned_is_said_before_it_begins_and_counts_as_said() {
+        let mut notes = Vec::new();
+        let mut listener = |progress| notes.push(progress);
+        let mut watch = Watch::new(Span::from_secs(8), &mut listener);
+        watch.extends(Span::from_secs(3), "nothing came; whether large packets vanish is looked into");
+        watch.announce_because(Span::from_secs(11), "it has taken so long");
+        let [Progress::Longer(note)] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(note.ends_with("is looked into: this takes up to 3.00 s longer"), "{note}");
     }
 }

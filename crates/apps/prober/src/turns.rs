@@ -32,13 +32,13 @@ pub(crate) struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// What all turns take, where an exchange with the responder takes so long.
-    fn lasts(&self, lanes: &[Lane], rounds: u16, exchange: Span) -> Span {
+    /// What the turns of these lanes take, where an exchange with the responder takes so long.
+    fn lasts(&self, lanes: &[Lane], turns: &[usize], rounds: u16, exchange: Span) -> Span {
         let of = |lane: &Lane| {
             let around = lease::exchanges(exchange, self.connects) + (self.settling)(lane.round_trip());
-            self.time + around * i64::from(rounds)
+            self.time / i64::from(rounds) + around
         };
-        lanes.iter().filter(|lane| lane.is_alive()).map(of).sum()
+        turns.iter().map(|index| &lanes[*index]).filter(|lane| lane.is_alive()).map(of).sum()
     }
 }
 
@@ -69,7 +69,8 @@ pub(crate) fn take(
     let drain = (course.drain)(course.time / i64::from(rounds));
     lane::reserve_all(&mut lanes, course.time * versions + around + drain + SLACK, stop, &mut watch);
     let exchange = lease::exchange(&lanes, watch.done());
-    let rest = course.lasts(&lanes, rounds, exchange);
+    let order: Vec<usize> = (0..rounds).flat_map(|round| lane::turns(lanes.len(), round)).collect();
+    let rest = course.lasts(&lanes, &order, rounds, exchange);
     let preparing = (course.preparing)(exchange) * i64::try_from(alive).unwrap_or(1);
     watch.announce(preparing + rest, exchange);
     let began_at = watch.done();
@@ -77,18 +78,18 @@ pub(crate) fn take(
     let took = watch.done() - began_at;
     watch.announce_because(rest, &format!("finding out what the path carries has taken {took}"));
     let mut turns_left = i64::from(rounds) * i64::try_from(alive).unwrap_or(1);
-    for round in 0..rounds {
-        for index in lane::turns(lanes.len(), round) {
-            if stop.is_raised() || !lanes[index].is_alive() {
-                continue;
-            }
-            let each = course.time / i64::from(rounds)
-                + lease::exchanges_at_most(lanes[index].round_trip(), course.connects, drain);
-            lane::keep_reserved(&mut lanes, each, each * turns_left, stop, &mut watch);
-            turns_left -= 1;
-            watch.phase(course.command.to_uppercase(), Some(lanes[index].version));
-            turn(&mut lanes[index], &mut findings[index], rounds, &mut watch);
+    for (turn_number, index) in order.iter().copied().enumerate() {
+        if stop.is_raised() || !lanes[index].is_alive() {
+            continue;
         }
+        let rest = course.lasts(&lanes, &order[turn_number..], rounds, exchange);
+        watch.announce_because(rest, "transfers so far have taken longer than planned");
+        let each = course.time / i64::from(rounds)
+            + lease::exchanges_at_most(lanes[index].round_trip(), course.connects, drain);
+        lane::keep_reserved(&mut lanes, each, each * turns_left, stop, &mut watch);
+        turns_left -= 1;
+        watch.phase(course.command.to_uppercase(), Some(lanes[index].version));
+        turn(&mut lanes[index], &mut findings[index], rounds, &mut watch);
     }
     report::finish(opened, lanes, &findings, stop)
 }

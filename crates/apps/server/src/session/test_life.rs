@@ -445,7 +445,7 @@ impl Session<'_> {
             self.tell_held(test);
         }
         let Some(entry) = self.tests.remove(&test) else { return };
-        self.draining = left_in_queues(&entry.plan, &report, entry.unacknowledged);
+        self.note_drain(left_in_queues(&entry.plan, &report, entry.unacknowledged));
         if entry.has_run {
             self.summary.bytes = self.summary.bytes.saturating_add(report::bytes(&report).0);
         }
@@ -481,7 +481,8 @@ fn left_in_queues(plan: &TestPlan, report: &EndReport, silent: Span) -> Span {
     };
     let sent = sum(|stream| stream.bytes_sent).saturating_sub(sum(|stream| stream.bytes_resent));
     let left = ByteCount(sent.saturating_sub(acked.0));
-    let rate = BitRate::mean(acked, over);
+    // A path that became silent drains nothing, however slow its mean looks from then on.
+    let rate = BitRate::mean(acked, (over - silent).max(SHORTEST_SLICE));
     if silent > DRAINS_NOT.max(rate.time_for(A_FEW_SEGMENTS)) {
         return Span::ZERO;
     }
@@ -495,6 +496,8 @@ fn is_thin(tick: &SenderTick) -> bool {
 
 /// Outages that mobile networks recover from are shorter.
 const DRAINS_NOT: Span = Span::from_secs(2);
+/// What was acknowledged came in no less, as far as slices tell.
+const SHORTEST_SLICE: Span = Span::from_millis(20);
 const A_FEW_SEGMENTS: ByteCount = ByteCount(8 * 1500);
 /// Volleys of one test at a time.
 const MOST_VOLLEYS: u32 = 2;
