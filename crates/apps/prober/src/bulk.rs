@@ -96,6 +96,8 @@ impl Ended {
 pub(crate) enum Tick {
     Receiver(ReceiverTick),
     Sender(SenderTick),
+    /// All transfers have begun, and are over after this time.
+    Begun(Span),
     /// The time is up, and data still come out of the path's queues. They are waited for at most
     /// this long.
     Draining(Span),
@@ -128,6 +130,10 @@ pub(crate) fn run(
         }
     }
     if failure.is_none() {
+        if let Some(first) = transfers.first() {
+            let lasts = transfers.iter().map(|transfer| transfer.plan.duration()).max().unwrap_or_default();
+            on_tick(first.plan.direction(), Tick::Begun(lasts + session.round_trip() * EXCHANGES));
+        }
         failure = pump(session, &mut transfers, stop, on_tick).err();
     }
     // A session that ended because this host stood still was not ended by the responder.
@@ -210,8 +216,8 @@ fn pump(
     Ok(())
 }
 
-/// Decides when to say that the end of a transfer over TCP is waited for although nothing comes:
-/// its last segments were lost, or the path has become silent.
+/// Decides when to say that the end of a transfer is waited for although nothing comes: its last
+/// segments or datagrams were lost, or so was its report, or the path has become silent.
 #[derive(Debug)]
 struct Unheard {
     /// Both ends of a transfer that met with nothing are over by then.
@@ -219,19 +225,25 @@ struct Unheard {
     /// Every receiver has given up by then, and its report has come.
     latest: Mono,
     moved_at: Option<Mono>,
-    /// UDP says itself how long it settles.
+    /// It has been said.
     is_over: bool,
 }
 
 impl Unheard {
     fn of(transfers: &[Transfer], planned_end: Mono, round_trip: Span) -> Self {
-        let is_tcp = transfers.iter().any(|transfer| matches!(transfer.plan, BulkPlan::Tcp(_)));
-        Self { is_over: !is_tcp, ..Self::after(planned_end, round_trip) }
+        let streams = transfers.iter().filter_map(|transfer| match &transfer.plan {
+            BulkPlan::Udp(plan) => Some(plan),
+            BulkPlan::Tcp(_) => None,
+        });
+        // A receiver of datagrams listens on after their end.
+        let settles = streams.clone().filter_map(|plan| plan.settle).max().unwrap_or_default();
+        let listens = streams.map(UdpPlan::longest_drain).max().unwrap_or_default();
+        Self::after(planned_end, round_trip, settles, listens.max(tcp::grace_over(round_trip)))
     }
 
-    fn after(planned_end: Mono, round_trip: Span) -> Self {
-        let usual_end = planned_end + round_trip * EXCHANGES + SOON;
-        let latest = planned_end + tcp::grace_over(round_trip) + round_trip * EXCHANGES;
+    fn after(planned_end: Mono, round_trip: Span, settles: Span, gives_up: Span) -> Self {
+        let usual_end = planned_end + settles + round_trip * EXCHANGES + SOON;
+        let latest = planned_end + gives_up + round_trip * EXCHANGES;
         Self { usual_end, latest, moved_at: None, is_over: false }
     }
 
@@ -373,7 +385,7 @@ impl Transfer {
             is_alive |= match &tick {
                 Tick::Receiver(tick) => tick.bytes.0 > 0,
                 Tick::Sender(tick) => tick.acked.is_some_and(|acked| acked.0 > 0),
-                Tick::Draining(_) | Tick::Unheard(_) => false,
+                Tick::Begun(_) | Tick::Draining(_) | Tick::Unheard(_) => false,
             };
             self.keep(tick, on_tick);
         }
@@ -387,7 +399,7 @@ impl Transfer {
                 self.ended.receiver_ticks.push(*tick);
             }
             Tick::Sender(tick) => self.ended.sender_ticks.push(*tick),
-            Tick::Draining(_) | Tick::Unheard(_) => {}
+            Tick::Begun(_) | Tick::Draining(_) | Tick::Unheard(_) => {}
         }
         on_tick(self.plan.direction(), tick);
     }
@@ -600,20 +612,25 @@ mod tests {
         let at = |ms: i64| Mono(10_000_000_000) + Span::from_millis(ms);
         let round_trip = Span::from_millis(20);
         // The last data came before the planned end.
-        let mut silent = Unheard::after(at(0), round_trip);
+        let of_tcp = |round_trip| Unheard::after(at(0), round_trip, Span::ZERO, tcp::grace_over(round_trip));
+        let mut silent = of_tcp(round_trip);
         silent.moved(at(-1500));
         assert_eq!(silent.worth_saying(at(430)), None, "the report may still be on its way");
         assert_eq!(silent.worth_saying(at(440)), Some(Span::from_millis(2600)));
         assert_eq!(silent.worth_saying(at(460)), None, "said once");
         // While data come, the queue drains, and that is said elsewhere.
-        let mut draining = Unheard::after(at(0), round_trip);
+        let mut draining = of_tcp(round_trip);
         draining.moved(at(400));
         assert_eq!(draining.worth_saying(at(500)), None);
         assert_eq!(draining.worth_saying(at(900)), Some(Span::from_millis(2140)));
         // A round trip of two seconds has a longer grace.
-        let mut far = Unheard::after(at(0), Span::from_secs(2));
+        let mut far = of_tcp(Span::from_secs(2));
         assert_eq!(far.worth_saying(at(4_300)), None);
         assert_eq!(far.worth_saying(at(4_400)), Some(Span::from_millis(5_600)));
+        // A stream of datagrams is listened to for a while after its end.
+        let mut datagrams = Unheard::after(at(0), round_trip, Span::from_millis(130), Span::from_secs(2));
+        assert_eq!(datagrams.worth_saying(at(560)), None);
+        assert_eq!(datagrams.worth_saying(at(570)), Some(Span::from_millis(1_470)));
     }
 
     #[test]

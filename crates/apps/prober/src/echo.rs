@@ -148,6 +148,16 @@ impl EchoFlow {
 
     /// Sends a train and waits for its answers.
     pub(crate) fn run(&mut self, order: &EchoOrder, stop: &StopFlag) -> Result<EchoRun, Cause> {
+        self.run_telling(order, stop, &mut |_| {})
+    }
+
+    /// The same, and tells until when the last answers are waited for where they are late.
+    pub(crate) fn run_telling(
+        &mut self,
+        order: &EchoOrder,
+        stop: &StopFlag,
+        overdue: &mut dyn FnMut(Mono),
+    ) -> Result<EchoRun, Cause> {
         let start = clock::now() + HEAD_START;
         let plan = EchoPlan {
             flow: self.number,
@@ -179,8 +189,10 @@ impl EchoFlow {
                 EchoEvent::Answered(exchange) => exchange.rx_application,
                 _ => clock::now(),
             };
-            if matches!(event, EchoEvent::Answered(_) | EchoEvent::Lost(_)) {
-                last_verdict_at = at;
+            match event {
+                EchoEvent::Answered(_) | EchoEvent::Lost(_) => last_verdict_at = at,
+                EchoEvent::Overdue(until) => overdue(until),
+                _ => {}
             }
         })
         .map_err(|e| Cause::System(e.to_string()))?;

@@ -39,6 +39,7 @@ impl IntervalMeter {
         let every = self.every;
         let open = self.open(direction);
         match tick {
+            Tick::Begun(lasts) => watch.has_begun(*lasts),
             Tick::Draining(most) => watch.drains(*most),
             Tick::Unheard(most) => watch.waits_for_an_end(*most),
             Tick::Sender(tick) => {

@@ -109,8 +109,17 @@ impl Lane {
     /// Sends a train over the echo flow; ends early with the person's patience, or with the
     /// responder.
     pub(crate) fn echo(&mut self, order: &EchoOrder) -> Option<EchoRun> {
+        self.echo_telling(order, &mut |_| {})
+    }
+
+    /// The same, and tells until when the last answers are waited for where they are late.
+    pub(crate) fn echo_telling(
+        &mut self,
+        order: &EchoOrder,
+        overdue: &mut dyn FnMut(Mono),
+    ) -> Option<EchoRun> {
         let over = self.session.as_ref()?.over.clone();
-        let run = self.echo.as_mut()?.run(order, &over);
+        let run = self.echo.as_mut()?.run_telling(order, &over, overdue);
         match run {
             Ok(run) => {
                 self.check("measure latency");

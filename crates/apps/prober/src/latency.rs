@@ -11,7 +11,7 @@ use netaware_probe::Pacing;
 use netaware_record::{Arrivals, Direction, Reach, Record};
 use netaware_stats::patience::Patience;
 use netaware_stats::rng::SplitMix64;
-use netaware_units::{BitRate, ByteCount, SendRate, Span};
+use netaware_units::{BitRate, ByteCount, Mono, SendRate, Span};
 
 use crate::careful;
 use crate::echo::{EchoOrder, EchoRun, EchoSizes};
@@ -44,8 +44,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     let blocks = blocks(request, turns, round_trip);
     let needs = Needs::of(request, &lanes, blocks);
     let lease = (needs.block * (turns * i64::from(blocks)) + SLACK).min(LONGEST_LEASE);
-    let is_reserved = sizes(request).fills_the_path() && request.transports.contains(&Transport::Tcp);
-    if is_reserved {
+    if is_reserved(request) {
         lane::reserve_all(&mut lanes, lease, stop, &mut watch);
     }
     for lane in &mut lanes {
@@ -55,43 +54,28 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
         lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease)).collect();
     let exchange = lease::exchange(&lanes, watch.done());
     watch.announce(promise(request, &lanes, &probes, &needs, blocks), exchange);
+    let mut course = Course {
+        request,
+        lanes: &mut lanes,
+        findings: &mut findings,
+        probes: &mut probes,
+        needs: &needs,
+        blocks,
+        lease,
+        stop,
+        watch: &mut watch,
+    };
     let (mut block, mut joined) = (0, 1);
     while block < blocks {
         let part = block..(block + joined).min(blocks);
-        let needed = needs.of_blocks(part.len());
-        let mut waited = Span::ZERO;
-        for turn in lane::turns(lanes.len(), block) {
-            if is_reserved
-                && lanes[turn].is_alive()
-                && lane::keep_reserved(&mut lanes, needed, lease, stop, &mut watch)
-            {
-                probes.iter_mut().flatten().for_each(Probe::note_end);
-            }
-            let (lane, found) = (&mut lanes[turn], &mut findings[turn]);
-            for probe in lane::turns(probes[turn].len(), block) {
-                if !lane.is_alive() || stop.is_raised() {
-                    continue;
-                }
-                let probe = &mut probes[turn][probe];
-                watch.phase(phase(request, probe.transport()), Some(lane.version));
-                let order = needs.within(lane, plan(request, &part, blocks));
-                if !probe.keep(lane, request, needed, lease) {
-                    continue;
-                }
-                let run = probe.run(lane, &order);
-                waited += run.as_ref().map_or(Span::ZERO, waited_in_vain);
-                let beside_udp = probe.transport() == Transport::Tcp && request.transports.len() > 1;
-                if beside_udp { found.idle_tcp.extend(run) } else { found.idle.extend(run) }
-            }
-        }
         block = part.end;
+        let waited = course.run(part);
         if waited > Span::ZERO && joined == 1 && block < blocks {
-            joined = needs.joined(blocks - block, lanes.iter().filter_map(Lane::duration_cap).min());
+            joined = needs.joined(blocks - block, course.lanes.iter().filter_map(Lane::duration_cap).min());
             let times = i64::from((blocks - block).div_ceil(joined));
-            let sending = promise(request, &lanes, &probes, &needs, blocks);
-            let rest = sending * i64::from(blocks - block) / i64::from(blocks) + waited * times;
+            let rest = course.sending(blocks - block) + waited * times;
             let why = format!("answers are missing, and each time {waited} is waited for them");
-            watch.announce_because(rest, &why);
+            course.watch.announce_because(rest, &why);
         }
     }
     drop(probes);
@@ -101,6 +85,95 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     let has_time = record.elapsed >= LONG_ENOUGH;
     record.prober.memory_copy_ns_per_byte = if is_measured && has_time { memory_copy() } else { None };
     record
+}
+
+/// Requests of all versions and transports, block by block.
+struct Course<'a, 'w> {
+    request: &'a LatencyRequest,
+    lanes: &'a mut Vec<Lane>,
+    findings: &'a mut [Findings],
+    probes: &'a mut [Vec<Probe>],
+    needs: &'a Needs,
+    blocks: u16,
+    lease: Span,
+    stop: &'a StopFlag,
+    watch: &'a mut Watch<'w>,
+}
+
+impl Course<'_, '_> {
+    /// What so many blocks take where every request is answered.
+    fn sending(&self, blocks: u16) -> Span {
+        let all = promise(self.request, self.lanes, self.probes, self.needs, self.blocks);
+        all * i64::from(blocks) / i64::from(self.blocks.max(1))
+    }
+
+    /// Runs some blocks as one; how long answers that did not come were waited for.
+    fn run(&mut self, part: Range<u16>) -> Span {
+        let needed = self.needs.of_blocks(part.len());
+        let each = self.sending(u16::try_from(part.len()).unwrap_or(1)) / self.turns();
+        let mut rest = self.sending(self.blocks - part.start);
+        let mut waited = Span::ZERO;
+        for turn in lane::turns(self.lanes.len(), part.start) {
+            if is_reserved(self.request)
+                && self.lanes[turn].is_alive()
+                && lane::keep_reserved(self.lanes, needed, self.lease, self.stop, self.watch)
+            {
+                self.probes.iter_mut().flatten().for_each(Probe::note_end);
+            }
+            for probe in lane::turns(self.probes[turn].len(), part.start) {
+                if !self.lanes[turn].is_alive() || self.stop.is_raised() {
+                    continue;
+                }
+                self.watch.review(rest, "blocks of requests take longer than planned");
+                rest = (rest - each).or_zero();
+                waited += self.take_turn(turn, probe, &part, needed, rest);
+            }
+        }
+        waited
+    }
+
+    /// Of each block.
+    fn turns(&self) -> i64 {
+        i64::try_from(self.probes.iter().map(Vec::len).sum::<usize>()).unwrap_or(1).max(1)
+    }
+
+    fn take_turn(
+        &mut self,
+        turn: usize,
+        probe: usize,
+        part: &Range<u16>,
+        needed: Span,
+        afterwards: Span,
+    ) -> Span {
+        let (request, watch) = (self.request, &mut *self.watch);
+        let (lane, found) = (&mut self.lanes[turn], &mut self.findings[turn]);
+        let probe = &mut self.probes[turn][probe];
+        watch.phase(phase(request, probe.transport()), Some(lane.version));
+        let order = self.needs.within(lane, plan(request, part, self.blocks));
+        if !probe.keep(lane, request, needed, self.lease) {
+            return Span::ZERO;
+        }
+        let run = probe.run(lane, &order, &mut |until: Mono| {
+            let longer = (until - clock::now()).or_zero();
+            watch.review(
+                longer + afterwards,
+                &format!("answers are missing, and they are waited for {longer} longer"),
+            );
+        });
+        let waited = run.as_ref().map_or(Span::ZERO, waited_in_vain);
+        let beside_udp = probe.transport() == Transport::Tcp && request.transports.len() > 1;
+        if beside_udp {
+            found.idle_tcp.extend(run)
+        } else {
+            found.idle.extend(run)
+        }
+        waited
+    }
+}
+
+/// Messages that fill the path need the responder for themselves.
+fn is_reserved(request: &LatencyRequest) -> bool {
+    sizes(request).fills_the_path() && request.transports.contains(&Transport::Tcp)
 }
 
 /// A host carries to itself whatever it sends.
@@ -224,8 +297,9 @@ impl Probe {
         }
     }
 
-    fn run(&mut self, lane: &mut Lane, order: &EchoOrder) -> Option<EchoRun> {
-        let Self::Tcp(echo) = self else { return lane.echo(order) };
+    /// `overdue` is told until when the last answers are waited for where they are late.
+    fn run(&mut self, lane: &mut Lane, order: &EchoOrder, overdue: &mut dyn FnMut(Mono)) -> Option<EchoRun> {
+        let Self::Tcp(echo) = self else { return lane.echo_telling(order, overdue) };
         let over = lane.session()?.over.clone();
         match echo.run(order, &over) {
             Ok(run) => {

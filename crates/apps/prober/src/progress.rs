@@ -69,10 +69,10 @@ pub(crate) struct Watch<'a> {
     listener: &'a mut dyn FnMut(Progress),
     began_at: netaware_units::Mono,
     total: Span,
-    /// What the person who waits was told last.
-    promised: Span,
     /// That queues drain after the time is up has been said.
     is_draining_said: bool,
+    /// What comes after the transfer that runs, where that is known.
+    afterwards: Option<Span>,
 }
 
 impl<'a> Watch<'a> {
@@ -81,8 +81,8 @@ impl<'a> Watch<'a> {
             listener,
             began_at: netaware_io::clock::now(),
             total,
-            promised: total,
             is_draining_said: false,
+            afterwards: None,
         }
     }
 
@@ -93,7 +93,7 @@ impl<'a> Watch<'a> {
 
     /// What it will take is known only now.
     pub(crate) fn expect(&mut self, total: Span) {
-        (self.total, self.promised) = (total, total);
+        self.total = total;
     }
 
     /// What the `rest` takes is known only now that the path is. Where that makes the whole longer
@@ -106,15 +106,19 @@ impl<'a> Watch<'a> {
         );
     }
 
-    /// The same where it is something else that takes so long. Many small delays, none of which is
-    /// worth a word, are: what was promised stays the promise until something else is said.
+    /// The same where it is something else that takes so long.
     pub(crate) fn announce_because(&mut self, rest: Span, why: &str) {
         let whole = self.done() + rest;
-        if let Some(note) = longer(self.promised, whole, why) {
-            self.promised = whole;
+        if let Some(note) = longer(self.total, whole, why) {
             self.tell(Progress::Longer(note));
+            self.total = whole;
         }
-        self.total = whole;
+    }
+
+    /// Takes the promise back where what has been done, with the `rest`, makes the whole longer, and
+    /// leaves it as it is where not: delays that are too short to be told one by one add up.
+    pub(crate) fn review(&mut self, rest: Span, why: &str) {
+        self.announce_because(rest, why);
     }
 
     /// Something that nobody planned begins, which takes `at_most`. Said in any case, and before it
@@ -122,7 +126,18 @@ impl<'a> Watch<'a> {
     pub(crate) fn extends(&mut self, at_most: Span, what: &str) {
         self.tell(Progress::Longer(format!("{what}: this takes up to {at_most} longer")));
         self.total = self.done().max(self.total) + at_most;
-        self.promised = self.promised.max(self.total);
+    }
+
+    /// What is to be done after the transfer that begins now.
+    pub(crate) fn will_go_on_for(&mut self, afterwards: Option<Span>) {
+        self.afterwards = afterwards;
+    }
+
+    /// A transfer that was asked for has begun and is over in `lasts`.
+    pub(crate) fn has_begun(&mut self, lasts: Span) {
+        if let Some(afterwards) = self.afterwards {
+            self.review(lasts + afterwards, REPEATED);
+        }
     }
 
     /// The time is up, and data that are still in the path's queues are waited for. Said once.
@@ -137,11 +152,9 @@ impl<'a> Watch<'a> {
     /// The time of a transfer is up, nothing more comes of it, and its end is waited for. Said
     /// where that makes the whole longer than was promised.
     pub(crate) fn waits_for_an_end(&mut self, at_most: Span) {
-        let whole = self.done().max(self.total) + at_most;
-        if longer(self.promised, whole, "").is_some() {
-            let rest = whole - self.done();
-            self.announce_because(rest, "the end of a transfer is overdue, and it is waited for");
-        }
+        let whole =
+            self.afterwards.map_or(self.done().max(self.total), |later| self.done() + later) + at_most;
+        self.review(whole - self.done(), "the end of a transfer is overdue, and it is waited for");
     }
 
     /// Waiting for other measurements is not part of the plan: the clock is put back.
@@ -164,6 +177,10 @@ impl<'a> Watch<'a> {
         (self.listener)(progress);
     }
 }
+
+/// Why turns begin later than planned.
+pub(crate) const REPEATED: &str =
+    "messages between the hosts were slow or repeated, or ends of transfers were waited for";
 
 /// What is said of a measurement that takes `whole` where `promised` was the promise.
 fn longer(promised: Span, whole: Span, why: &str) -> Option<String> {
@@ -188,6 +205,46 @@ mod tests {
     }
 
     #[test]
+    fn delays_that_are_too_short_to_be_told_one_by_one_are_told_once_they_add_up() {
+        let mut notes = 0;
+        let mut listener = |progress| notes += u32::from(matches!(progress, Progress::Longer(_)));
+        let mut watch = Watch::new(Span::from_secs(6), &mut listener);
+        for more in [300, 600, 900] {
+            watch.review(Span::from_millis(6000 + more), REPEATED);
+        }
+        assert_eq!(watch.total, Span::from_secs(6), "within what a promise allows");
+        watch.will_go_on_for(Some(Span::from_secs(4)));
+        watch.has_begun(Span::from_millis(3200));
+        assert!(watch.total >= Span::from_millis(7200));
+        // Once told it is the promise.
+        watch.has_begun(Span::from_millis(3200));
+        assert_eq!(notes, 1);
+    }
+
+    #[test]
+    fn many_small_delays_do_not_move_a_promise_that_nobody_took_back() {
+        let mut notes = Vec::new();
+        let mut listener = |progress| notes.push(progress);
+        let mut watch = Watch::new(Span::from_secs(8), &mut listener);
+        for millis in [8_700, 9_200, 9_700] {
+            watch.announce(Span::from_millis(millis), Span::from_millis(20));
+        }
+        let [Progress::Longer(note)] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(note.starts_with("this takes about 11.0 s instead of 8.00 s: "), "{note}");
+    }
+
+    #[test]
+    fn a_search_that_nobody_planned_is_said_before_it_begins_and_counts_as_said() {
+        let mut notes = Vec::new();
+        let mut listener = |progress| notes.push(progress);
+        let mut watch = Watch::new(Span::from_secs(8), &mut listener);
+        watch.extends(Span::from_secs(3), "nothing came; whether large packets vanish is looked into");
+        watch.review(Span::from_secs(11), "it has taken so long");
+        let [Progress::Longer(note)] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(note.ends_with("is looked into: this takes up to 3.00 s longer"), "{note}");
+    }
+
+    #[test]
     fn an_end_that_is_overdue_is_announced_where_it_breaks_the_promise() {
         let said = |total: i64, at_most: i64| {
             let mut notes = Vec::new();
@@ -207,28 +264,5 @@ mod tests {
         assert!((Span::from_millis(13_200)..Span::from_secs(14)).contains(&total), "{total}");
         // A short wait within the promise's tenth is no news.
         assert_eq!(said(60, 2600), (Span::from_secs(60), Vec::new()));
-    }
-
-    #[test]
-    fn many_small_delays_do_not_move_a_promise_that_nobody_took_back() {
-        let mut notes = Vec::new();
-        let mut listener = |progress| notes.push(progress);
-        let mut watch = Watch::new(Span::from_secs(8), &mut listener);
-        for millis in [8_700, 9_200, 9_700] {
-            watch.announce_because(Span::from_millis(millis), "each turn has taken a little longer");
-        }
-        let [Progress::Longer(note)] = notes.as_slice() else { panic!("{notes:?}") };
-        assert!(note.starts_with("this takes about 11.0 s instead of 8.00 s: "), "{note}");
-    }
-
-    #[test]
-    fn a_search_that_nobody_planned_is_said_before_it_begins_and_counts_as_said() {
-        let mut notes = Vec::new();
-        let mut listener = |progress| notes.push(progress);
-        let mut watch = Watch::new(Span::from_secs(8), &mut listener);
-        watch.extends(Span::from_secs(3), "nothing came; whether large packets vanish is looked into");
-        watch.announce_because(Span::from_secs(11), "it has taken so long");
-        let [Progress::Longer(note)] = notes.as_slice() else { panic!("{notes:?}") };
-        assert!(note.ends_with("is looked into: this takes up to 3.00 s longer"), "{note}");
     }
 }

@@ -322,6 +322,7 @@ fn run(
             &mut meter, &tick,
         ) {
             (Some(meter), _) => meter.take(direction, &tick, watch),
+            (None, Tick::Begun(lasts)) => watch.has_begun(*lasts),
             (None, Tick::Unheard(most)) => watch.waits_for_an_end(*most),
             (None, _) => {}
         });

@@ -8,7 +8,7 @@ use netaware_units::Span;
 
 use crate::lane::{self, Lane};
 use crate::lease;
-use crate::progress::{Progress, Watch};
+use crate::progress::{Progress, REPEATED, Watch};
 use crate::report::{self, Findings};
 use crate::request::Target;
 
@@ -32,13 +32,16 @@ pub(crate) struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// What the turns of these lanes take, where an exchange with the responder takes so long.
-    fn lasts(&self, lanes: &[Lane], turns: &[usize], rounds: u16, exchange: Span) -> Span {
-        let of = |lane: &Lane| {
-            let around = lease::exchanges(exchange, self.connects) + (self.settling)(lane.round_trip());
-            self.time / i64::from(rounds) + around
-        };
-        turns.iter().map(|index| &lanes[*index]).filter(|lane| lane.is_alive()).map(of).sum()
+    /// What all turns take, where an exchange with the responder takes so long.
+    fn lasts(&self, lanes: &[Lane], rounds: u16, exchange: Span) -> Span {
+        let alive = lanes.iter().filter(|lane| lane.is_alive());
+        alive.map(|lane| self.turn(lane, rounds, exchange) * i64::from(rounds)).sum()
+    }
+
+    /// What one turn takes.
+    fn turn(&self, lane: &Lane, rounds: u16, exchange: Span) -> Span {
+        let around = lease::exchanges(exchange, self.connects) + (self.settling)(lane.round_trip());
+        self.time / i64::from(rounds.max(1)) + around
     }
 }
 
@@ -69,25 +72,27 @@ pub(crate) fn take(
     let drain = (course.drain)(course.time / i64::from(rounds));
     lane::reserve_all(&mut lanes, course.time * versions + around + drain + SLACK, stop, &mut watch);
     let exchange = lease::exchange(&lanes, watch.done());
-    let order: Vec<usize> = (0..rounds).flat_map(|round| lane::turns(lanes.len(), round)).collect();
-    let rest = course.lasts(&lanes, &order, rounds, exchange);
+    let rest = course.lasts(&lanes, rounds, exchange);
     let preparing = (course.preparing)(exchange) * i64::try_from(alive).unwrap_or(1);
     watch.announce(preparing + rest, exchange);
     let began_at = watch.done();
     lanes.iter_mut().filter(|lane| lane.is_alive()).for_each(|lane| prepare(lane, &mut watch));
     let took = watch.done() - began_at;
-    watch.announce_because(rest, &format!("finding out what the path carries has taken {took}"));
-    let mut turns_left = i64::from(rounds) * i64::try_from(alive).unwrap_or(1);
-    for (turn_number, index) in order.iter().copied().enumerate() {
+    watch.review(rest, &format!("finding out what the path carries has taken {took}"));
+    let turns: Vec<usize> = (0..rounds).flat_map(|round| lane::turns(lanes.len(), round)).collect();
+    for (n, index) in turns.iter().copied().enumerate() {
         if stop.is_raised() || !lanes[index].is_alive() {
             continue;
         }
-        let rest = course.lasts(&lanes, &order[turn_number..], rounds, exchange);
-        watch.announce_because(rest, "transfers so far have taken longer than planned");
+        let left = || turns[n..].iter().filter(|index| lanes[**index].is_alive());
         let each = course.time / i64::from(rounds)
             + lease::exchanges_at_most(lanes[index].round_trip(), course.connects, drain);
+        let turns_left = i64::try_from(left().count()).unwrap_or(1);
+        let rest: Span = left().map(|index| course.turn(&lanes[*index], rounds, exchange)).sum();
+        let afterwards = rest - course.turn(&lanes[index], rounds, exchange);
+        watch.review(rest, REPEATED);
+        watch.will_go_on_for(Some(afterwards));
         lane::keep_reserved(&mut lanes, each, each * turns_left, stop, &mut watch);
-        turns_left -= 1;
         watch.phase(course.command.to_uppercase(), Some(lanes[index].version));
         turn(&mut lanes[index], &mut findings[index], rounds, &mut watch);
     }

@@ -28,7 +28,8 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         time: request.time,
         // What is told of each arrival belongs to one stream, so that is not cut into turns.
         counted: request.packets.is_some() || request.histogram.is_some() || request.log || request.burst > 1,
-        connects: 1,
+        // Streams of both directions are opened one after the other.
+        connects: i64::try_from(request.directions.each().len()).unwrap_or(1),
         drain: |_| MAX_UDP_DRAIN,
         preparing: &|exchange| preparing(request, exchange),
         settling: patience::after_the_end,

@@ -56,6 +56,7 @@ pub struct EchoTrain {
     /// Set by `Stop`: answers are awaited until then and no
     /// longer.
     ends_at: Option<Mono>,
+    is_overdue_told: bool,
     standstill: Standstill,
 }
 
@@ -90,6 +91,7 @@ impl EchoTrain {
             highest_answered: None,
             sends_until: None,
             ends_at: None,
+            is_overdue_told: false,
             standstill: Standstill::default(),
         })
     }
@@ -263,12 +265,33 @@ impl EchoTrain {
         self.highest_answered.is_some_and(|highest| seq < highest)
     }
 
+    /// When the last answers are missing for so long that whoever waits should know.
+    fn overdue_at(&mut self) -> Option<Mono> {
+        let is_too_late = |due: Mono| self.sends_until.is_some_and(|until| due >= until);
+        let is_all_sent = !self.wants_to_send() || self.schedule.next_due().is_some_and(is_too_late);
+        if self.is_overdue_told || self.ends_at.is_some() || !is_all_sent {
+            return None;
+        }
+        let open = self.window.first_open().filter(|open| !open.answered)?;
+        Some(open.deadline - self.patience.span() / 2)
+    }
+
+    fn note_overdue(&mut self, now: Mono) {
+        if self.overdue_at().is_some_and(|at| now >= at)
+            && let Some(until) = self.window.last_deadline()
+        {
+            self.is_overdue_told = true;
+            self.events.push_back(EchoEvent::Overdue(until));
+        }
+    }
+
     fn wait_until(&mut self, now: Mono) -> Option<Mono> {
+        let overdue = self.overdue_at();
         let verdict = self.window.first_open().map(|open| open.deadline);
         let end = self.ends_at.filter(|_| verdict.is_some());
         let verdict = [verdict, end].into_iter().flatten().min();
         let verdict = verdict.map(|at| self.standstill.verdict_at(at, now));
-        [self.next_send_at(), verdict].into_iter().flatten().min()
+        [self.next_send_at(), verdict, overdue].into_iter().flatten().min()
     }
 }
 
@@ -296,6 +319,7 @@ impl Engine for EchoTrain {
     /// When `out` is shorter than the plan's `length`.
     fn poll(&mut self, now: Mono, out: &mut [u8]) -> Output<EchoEvent> {
         self.expire(self.standstill.judged(now));
+        self.note_overdue(now);
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }

@@ -41,6 +41,7 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
     let stamped = receiver.as_ref().is_some_and(|end| end.gaps.is_some());
     let sent_rate = mean_rate(rounds.iter().filter_map(|round| left_in(round)));
     let planned = planned(rounds);
+    let outcome = worst(rounds.iter().map(|round| round.ended.outcome));
     let limit = match (&sender, &receiver) {
         (Some(sender), Some(receiver)) => limit::udp_limit(&UdpEvidence {
             // Datagrams of a round that the sender never reported are among those lost or unknown.
@@ -50,6 +51,7 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
             sent_rate: mean_rate(senders.iter().filter_map(|end| after_first(end))),
             loss: &loss,
             across: path.across,
+            outcome,
         }),
         _ => Limit::new(LimitedBy::Unknown, NOT_REPORTED),
     };
@@ -66,7 +68,7 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
                           where losses come in runs"
                 .into(),
         },
-        outcome: worst(rounds.iter().map(|round| round.ended.outcome)),
+        outcome,
         payload: ByteCount(u64::from(order.plan.length)),
         planned,
         sent_rate,

@@ -76,6 +76,9 @@ pub enum EchoEvent {
     Duplicate(u64),
     /// An answer came after that to a later request (RFC 4737 §3); its `Answered` comes as well.
     Reordered(u64),
+    /// All requests are sent, and half of the patience with one of them is over: the train ends no
+    /// later than then. Told once.
+    Overdue(Mono),
 }
 
 /// Counts of a train.

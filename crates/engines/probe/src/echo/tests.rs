@@ -312,6 +312,23 @@ fn late_reply_does_not_undo_a_loss() {
 }
 
 #[test]
+fn last_answers_that_are_missing_are_told_of_before_they_are_waited_for_to_the_end() {
+    let overdue = |loss| {
+        let forward = Link { loss, ..Link::of(MS * 10) };
+        let events = VirtualPath { forward, ..VirtualPath::symmetric(MS * 10) }
+            .drive(&mut train(3, Pacing::Even(MS * 10)));
+        let told = events.iter().filter_map(|(at, event)| match event {
+            EchoEvent::Overdue(until) => Some((at.0 / 1_000_000, until.0 / 1_000_000)),
+            _ => None,
+        });
+        (told.collect::<Vec<_>>(), events.last().unwrap().0.0 / 1_000_000)
+    };
+    // Due at 1, 11 and 21 ms, with a patience of 200 ms.
+    assert_eq!(overdue(1.0), (vec![(101, 221)], 221));
+    assert_eq!(overdue(0.0).0, []);
+}
+
+#[test]
 fn stop_ends_the_train_soon_and_abandons_what_is_too_young_to_be_lost() {
     let path = VirtualPath {
         stop_at: Some(Mono(500_000_000)),

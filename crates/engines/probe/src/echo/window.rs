@@ -128,6 +128,12 @@ impl Window {
         self.probe(seq).map(|probe| at.since(probe.departure()))
     }
 
+    /// When the last request without a verdict gets one at the latest.
+    pub(super) fn last_deadline(&self) -> Option<Mono> {
+        let last = self.probes.iter().rev().find(|probe| probe.fate == Fate::Open)?;
+        Some(last.deadline(self.patience))
+    }
+
     /// Whether another request may be asked for: false only if the driver answers for none of those
     /// it has.
     pub(super) fn has_room(&self) -> bool {

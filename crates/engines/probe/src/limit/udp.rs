@@ -21,6 +21,8 @@ pub struct UdpEvidence<'a> {
     pub loss: &'a LossSplit,
     /// What lies between the ends.
     pub across: Across,
+    /// The worst of both ends in all rounds.
+    pub outcome: Outcome,
 }
 
 /// Weighs the evidence. The first rule that applies decides: loss, by where it happened; datagrams
@@ -96,19 +98,26 @@ fn unobserved(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     })
 }
 
-/// A stream that broke off.
+/// A stream that broke off, or whose end nobody reported.
 fn cut_short(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     let sender = evidence.sender;
-    (sender.outcome == Outcome::Failed).then(|| {
-        let text = format!(
-            "the stream ended early, after {} datagrams in {}; {} of them lost{}",
-            sender.sent,
-            sender.elapsed,
-            evidence.loss.lost,
-            beside(evidence.loss.unknown)
-        );
-        Limit::new(LimitedBy::Unknown, text)
-    })
+    let (lost, beside) = (evidence.loss.lost, beside(evidence.loss.unknown));
+    let text = if sender.outcome == Outcome::Failed {
+        let elapsed = sender.elapsed;
+        format!(
+            "the stream ended early, after {} datagrams in {elapsed}; {lost} of them lost{beside}",
+            sender.sent
+        )
+    } else if evidence.outcome == Outcome::Failed {
+        format!(
+            "the measurement broke off before both ends had reported; {lost} of the {} datagrams known to have been \
+             sent lost{beside}",
+            sender.sent
+        )
+    } else {
+        return None;
+    };
+    Some(Limit::new(LimitedBy::Unknown, text))
 }
 
 /// A sender that did not keep to its plan.
@@ -269,6 +278,7 @@ mod tests {
             sent_rate: Some(BitRate(row.rate)),
             loss: &loss_split::split(row.sent, Some(&receiver)),
             across: row.across,
+            outcome: Outcome::Complete,
         })
     }
 
@@ -315,6 +325,7 @@ mod tests {
             sent_rate: Some(BitRate(920_000)),
             loss: &loss_split::split(920, Some(&receiver)),
             across: Across::Network,
+            outcome: Outcome::Complete,
         });
         assert_eq!(limit.by, LimitedBy::SenderCpu, "{limit:?}");
     }
@@ -331,8 +342,30 @@ mod tests {
             sent_rate: Some(BitRate(23_000_000)),
             loss: &loss_split::split(121, Some(&receiver)),
             across: Across::Network,
+            outcome: Outcome::Complete,
         });
         assert!(limit.evidence.starts_with("the sender reached 27 % of 22.8 Mbit/s"), "{limit:?}");
+    }
+
+    #[test]
+    fn a_stream_whose_measurement_failed_is_not_said_to_have_been_sent_as_planned() {
+        let sender = UdpSenderEnd { sent: 130, ..UdpSenderEnd::default() };
+        let receiver = UdpReceiverEnd { received: 130, observed: Some(130), ..UdpReceiverEnd::default() };
+        let of = |outcome| {
+            udp_limit(&UdpEvidence {
+                sender: &sender,
+                receiver: &receiver,
+                planned: Some(BitRate(1_000_000)),
+                sent_rate: Some(BitRate(1_000_000)),
+                loss: &loss_split::split(130, Some(&receiver)),
+                across: Across::Network,
+                outcome,
+            })
+        };
+        assert_eq!(of(Outcome::Complete).by, LimitedBy::RequestedRate);
+        let want = "the measurement broke off before both ends had reported; 0 of the 130 datagrams known to have \
+                    been sent lost";
+        assert_eq!(of(Outcome::Failed), Limit::new(LimitedBy::Unknown, want));
     }
 
     /// Of a stream of 517 datagrams.
@@ -345,6 +378,7 @@ mod tests {
             sent_rate: Some(BitRate(1_000_000)),
             loss: &loss_split::split(sender.sent, Some(&receiver)),
             across: Across::Network,
+            outcome: Outcome::Complete,
         })
     }
 
@@ -407,6 +441,7 @@ mod tests {
             sent_rate: None,
             loss: &loss_split::split(1, Some(&receiver)),
             across: Across::Network,
+            outcome: Outcome::Complete,
         });
         assert_eq!(limit.by, LimitedBy::RequestedRate, "{limit:?}");
     }
