@@ -82,6 +82,16 @@ pub(crate) struct Ended {
     pub(crate) path_mtu: Option<u32>,
 }
 
+impl Ended {
+    /// Whether the other end may have ended it before its time. A transfer of which the sender has
+    /// sent all that was planned was cut by nobody, whatever has become of it on the way.
+    pub(crate) fn may_have_been_cut(&self) -> bool {
+        let tcp = self.tcp_sender.as_ref().map(|end| end.outcome);
+        let sender = tcp.or(self.udp_sender.as_ref().map(|end| end.outcome));
+        self.outcome != Outcome::Complete && sender != Some(Outcome::Complete)
+    }
+}
+
 /// A slice of either end, as it becomes known.
 pub(crate) enum Tick {
     Receiver(ReceiverTick),
@@ -646,6 +656,25 @@ mod tests {
         for report in [udp(cpu, 0), sent(cpu), tcp(cpu)] {
             assert!(!stands_for_nobody(&report), "of a stream of which nothing came: {report:?}");
         }
+    }
+
+    #[test]
+    fn a_transfer_that_was_sent_to_its_end_does_not_wait_for_a_goodbye() {
+        use Outcome::{Complete, Failed, Interrupted};
+        let tcp = |outcome, sender: Option<Outcome>| Ended {
+            tcp_sender: sender.map(|outcome| TcpEnd { outcome, ..TcpEnd::default() }),
+            outcome,
+            ..Ended::default()
+        };
+        // The path has swallowed it.
+        assert!(!tcp(Failed, Some(Complete)).may_have_been_cut());
+        assert!(!tcp(Complete, Some(Complete)).may_have_been_cut());
+        // The responder is stopping, or nothing is known of its end.
+        assert!(tcp(Interrupted, Some(Interrupted)).may_have_been_cut());
+        assert!(tcp(Failed, Some(Interrupted)).may_have_been_cut());
+        assert!(tcp(Failed, None).may_have_been_cut());
+        let udp = Ended { udp_sender: Some(UdpSenderEnd::default()), ..tcp(Interrupted, None) };
+        assert!(!udp.may_have_been_cut());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use netaware_wire::datagram::MAX_PAYLOAD;
 
 use crate::echo::{EchoFlow, EchoSizes};
 use crate::lane::{self, Lane};
-use crate::progress::{Progress, Watch};
+use crate::progress::Watch;
 use crate::request::Target;
 
 /// The longest datagram that the search may send.
@@ -50,8 +50,8 @@ pub(crate) fn explain_silence(lane: &mut Lane, target: &Target, stop: &StopFlag,
     let at_most = PathMtuPlan::following(0, lane.version, ETHERNET_MTU, connect, clock::now()).budget
         + connect * OPENING_ROUND_TRIPS;
     let name = lane.version.name();
-    let note = "nothing came; whether large packets vanish is looked into, which takes up to";
-    watch.tell(Progress::Note(format!("{name}: {note} {at_most} longer")));
+    let what = format!("{name}: nothing came; whether large packets vanish is looked into");
+    watch.extends(at_most, &what);
     let had_flow = lane.echo.is_some();
     if !had_flow {
         let warnings = lane.warnings.len();

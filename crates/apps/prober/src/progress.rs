@@ -111,16 +111,21 @@ impl<'a> Watch<'a> {
         let whole = self.done() + rest;
         if let Some(note) = longer(self.total, whole, why) {
             self.tell(Progress::Longer(note));
+            self.total = whole;
         }
-        self.total = whole;
     }
 
     /// Takes the promise back where what has been done, with the `rest`, makes the whole longer, and
     /// leaves it as it is where not: delays that are too short to be told one by one add up.
     pub(crate) fn review(&mut self, rest: Span, why: &str) {
-        if longer(self.total, self.done() + rest, why).is_some() {
-            self.announce_because(rest, why);
-        }
+        self.announce_because(rest, why);
+    }
+
+    /// Something that nobody planned begins, which takes `at_most`. Said in any case, and before it
+    /// begins: what is looked into is a result by itself.
+    pub(crate) fn extends(&mut self, at_most: Span, what: &str) {
+        self.tell(Progress::Longer(format!("{what}: this takes up to {at_most} longer")));
+        self.total = self.done().max(self.total) + at_most;
     }
 
     /// What is to be done after the transfer that begins now.
@@ -174,7 +179,8 @@ impl<'a> Watch<'a> {
 }
 
 /// Why turns begin later than planned.
-pub(crate) const REPEATED: &str = "messages between the hosts had to be repeated or were slow";
+pub(crate) const REPEATED: &str =
+    "messages between the hosts were slow or repeated, or ends of transfers were waited for";
 
 /// What is said of a measurement that takes `whole` where `promised` was the promise.
 fn longer(promised: Span, whole: Span, why: &str) -> Option<String> {
@@ -213,6 +219,29 @@ mod tests {
         // Once told it is the promise.
         watch.has_begun(Span::from_millis(3200));
         assert_eq!(notes, 1);
+    }
+
+    #[test]
+    fn many_small_delays_do_not_move_a_promise_that_nobody_took_back() {
+        let mut notes = Vec::new();
+        let mut listener = |progress| notes.push(progress);
+        let mut watch = Watch::new(Span::from_secs(8), &mut listener);
+        for millis in [8_700, 9_200, 9_700] {
+            watch.announce(Span::from_millis(millis), Span::from_millis(20));
+        }
+        let [Progress::Longer(note)] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(note.starts_with("this takes about 11.0 s instead of 8.00 s: "), "{note}");
+    }
+
+    #[test]
+    fn a_search_that_nobody_planned_is_said_before_it_begins_and_counts_as_said() {
+        let mut notes = Vec::new();
+        let mut listener = |progress| notes.push(progress);
+        let mut watch = Watch::new(Span::from_secs(8), &mut listener);
+        watch.extends(Span::from_secs(3), "nothing came; whether large packets vanish is looked into");
+        watch.review(Span::from_secs(11), "it has taken so long");
+        let [Progress::Longer(note)] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(note.ends_with("is looked into: this takes up to 3.00 s longer"), "{note}");
     }
 
     #[test]

@@ -26,6 +26,7 @@ use netaware_stats::patience::Waiting;
 use netaware_units::{BitRate, Mono, Span, Wall};
 use uuid::{NoContext, Timestamp, Uuid};
 
+use crate::bulk::Ended;
 use crate::echo::EchoRun;
 use crate::lane::{self, Lane};
 use crate::request::Target;
@@ -218,24 +219,22 @@ enum Cut {
 
 /// The lanes of which the other end cut a transfer short. A responder that is stopping ends its
 /// transfers and then says goodbye: the goodbye is waited for, so that the reason does not depend
-/// on which of the two is read first.
+/// on which of the two is read first. It says it to all lanes at once.
 fn cut_lanes(lanes: &mut [Lane], findings: &[Findings]) -> Vec<Cut> {
-    let ended = |found: &Findings| {
-        let tcp = found.tcp.iter().map(|round| round.ended.outcome);
-        tcp.chain(found.udp.iter().map(|round| round.ended.outcome)).collect::<Vec<_>>()
-    };
+    let until = clock::now() + GOODBYE_PATIENCE;
     let alive = lanes.iter_mut().zip(findings).filter(|(lane, _)| lane.is_alive());
     let cut = alive.filter_map(|(lane, found)| {
-        let ended = ended(found);
-        if ended.iter().all(|outcome| *outcome == Outcome::Complete) {
+        let tcp = found.tcp.iter().map(|round| &round.ended);
+        let ended = || tcp.clone().chain(found.udp.iter().map(|round| &round.ended));
+        if !ended().any(Ended::may_have_been_cut) {
             return None;
         }
-        lane.await_goodbye("finish", GOODBYE_PATIENCE);
+        lane.await_goodbye("finish", (until - clock::now()).or_zero());
         if !lane.is_alive() {
             return Some(Cut::Explained);
         }
         // What failed at this end has its own reason.
-        ended.contains(&Outcome::Interrupted).then_some(Cut::Unexplained)
+        ended().any(|ended| ended.outcome == Outcome::Interrupted).then_some(Cut::Unexplained)
     });
     cut.collect()
 }

@@ -138,10 +138,10 @@ pub(crate) struct Session<'a> {
     strikes: u32,
     /// When the latest ping came, or the session opened.
     pinged_at: Mono,
-    /// What a sender of this session has left in the path's queues takes so long to drain. The
+    /// What a sender of this session has left in the path's queues has drained by then. The
     /// acknowledgements of the prober's pings are behind it, and without them its TCP sends no
-    /// more.
-    draining: Span,
+    /// more: so silence counts from then on.
+    drained_by: Mono,
     /// The longest time between two pings so far, and before the first.
     longest_gap: Span,
     /// The round trip of the connection when it was accepted, zero where that is not known.
@@ -169,7 +169,7 @@ impl<'a> Session<'a> {
             actions: VecDeque::new(),
             strikes: 0,
             pinged_at: now,
-            draining: Span::ZERO,
+            drained_by: now,
             longest_gap: Span::ZERO,
             handshake: Span::ZERO,
             loaded: Span::ZERO,
@@ -207,7 +207,7 @@ impl<'a> Session<'a> {
             State::Hello { until } | State::Proof { until, .. } | State::Leaving { until, .. } => {
                 Some(*until)
             }
-            State::Open { heard_at } => Some(*heard_at + self.patience()),
+            State::Open { heard_at } => Some(self.silent_until(*heard_at)),
             State::Enrolling { .. } | State::Closed => None,
         };
         let tests = self.tests.values().filter_map(Test::deadline);
@@ -220,7 +220,7 @@ impl<'a> Session<'a> {
             State::Hello { until } | State::Proof { until, .. } if *until <= now => {
                 self.turn_away(now, ErrorCode::Timeout, "nothing was said in time");
             }
-            State::Open { heard_at } if *heard_at + self.patience() <= now => {
+            State::Open { heard_at } if self.silent_until(*heard_at) <= now => {
                 self.say_error(ErrorCode::Timeout, "not a byte for too long", None);
                 self.depart(now, Ending::Silence, None);
             }
@@ -260,7 +260,19 @@ impl<'a> Session<'a> {
         }
         let behind_a_queue = PING_EVERY + self.handshake.max(self.loaded) * LOST_ONCE;
         let gap = self.longest_gap.max(behind_a_queue);
-        (gap * GAPS).clamp(limit, LONGEST_PATIENCE) + self.draining
+        (gap * GAPS).clamp(limit, LONGEST_PATIENCE)
+    }
+
+    /// When a prober that was last heard at that time is given up.
+    fn silent_until(&self, heard_at: Mono) -> Mono {
+        heard_at.max(self.drained_by) + self.patience()
+    }
+
+    /// A sender has left what takes so long to drain from the last sign of life on.
+    fn note_drain(&mut self, draining: Span) {
+        if let State::Open { heard_at } = self.state {
+            self.drained_by = self.drained_by.max(heard_at + draining);
+        }
     }
 
     /// How long the prober may take for a step of so many round trips, at least `usual`.

@@ -445,7 +445,7 @@ impl Session<'_> {
             self.tell_held(test);
         }
         let Some(entry) = self.tests.remove(&test) else { return };
-        self.draining = left_in_queues(&entry.plan, &report, entry.unacknowledged);
+        self.note_drain(left_in_queues(&entry.plan, &report, entry.unacknowledged));
         if entry.has_run {
             self.summary.bytes = self.summary.bytes.saturating_add(report::bytes(&report).0);
         }
@@ -474,7 +474,9 @@ fn left_in_queues(plan: &TestPlan, report: &EndReport, silent: Span) -> Span {
     let (TestPlan::Tcp(plan), EndReport::TcpSender(end)) = (plan, report) else { return Span::ZERO };
     let told = end.acknowledged_bytes.zip(end.acknowledged);
     let Some((acked, over)) = told else { return Span::ZERO };
-    let Some(rate) = BitRate::mean(acked, over).filter(|_| acked.0 > 0) else { return Span::ZERO };
+    // A path that became silent drains nothing, however slow its mean looks from then on.
+    let spoke = (over - silent).max(SHORTEST_SLICE);
+    let Some(rate) = BitRate::mean(acked, spoke).filter(|_| acked.0 > 0) else { return Span::ZERO };
     let sum = |of: fn(&StreamEnd) -> Option<ByteCount>| {
         end.streams.iter().filter_map(of).map(|bytes| bytes.0).sum::<u64>()
     };
@@ -493,6 +495,8 @@ fn is_thin(tick: &SenderTick) -> bool {
 
 /// Outages that mobile networks recover from are shorter.
 const DRAINS_NOT: Span = Span::from_secs(2);
+/// What was acknowledged came in no less, as far as slices tell.
+const SHORTEST_SLICE: Span = Span::from_millis(20);
 const A_FEW_SEGMENTS: ByteCount = ByteCount(8 * 1500);
 /// Volleys of one test at a time.
 const MOST_VOLLEYS: u32 = 2;

@@ -388,6 +388,55 @@ fn a_ping_lost_in_another_sessions_queue_does_not_end_this_one() {
     assert_eq!([patience(20, None), patience(60, Some(110))], [SILENCE_LIMIT; 2]);
 }
 
+/// Sends in test 1, of 2 s, in slices of 100 ms of which `acked` came through, and tells when the
+/// prober is given up that is not heard again. `sent` has left this host.
+fn given_up_after_sending(session: &mut Session<'_>, acked: &[u64], sent: u64) -> Option<Span> {
+    let plan = TcpPlan::new(Direction::Reverse, Span::from_secs(2));
+    tell(session, T0, ClientMessage::Open { test: 1, plan: TestPlan::Tcp(plan) });
+    session.prepared(T0, 1, Ok(()));
+    session.attached(T0, 1, 0);
+    tell(session, T0, ClientMessage::Start { test: 1 });
+    session.started(1);
+    let length = Span::from_millis(100);
+    for (n, bytes) in (1..).zip(acked) {
+        let (end, acked) = (length * n, Some(ByteCount(*bytes)));
+        session.sender_tick(ms(100 * n), 1, SenderTick { end, length, acked, ..SenderTick::default() });
+    }
+    let stream = netaware_record::StreamEnd { bytes_sent: Some(ByteCount(sent)), ..Default::default() };
+    let end = TcpEnd {
+        acknowledged: Some(length * acked.len() as i64),
+        acknowledged_bytes: Some(ByteCount(acked.iter().sum())),
+        streams: vec![netaware_record::StreamEnd { bytes_resent: Some(ByteCount(0)), ..stream }],
+        ..TcpEnd::default()
+    };
+    session.ended(1, EndReport::TcpSender(end));
+    deeds(session);
+    session.deadline().map(|deadline| deadline - T0)
+}
+
+#[test]
+fn a_flow_that_vanished_after_its_first_segments_is_no_queue_that_drains() {
+    let rules = rules(None);
+    let open = || {
+        let mut session = open_session(&rules).over(Span::from_millis(20));
+        admit(&mut session, Span::from_secs(100));
+        session
+    };
+    // Two segments of ten came through in the first slice, and nothing more in 1.9 s.
+    let vanished: Vec<u64> = std::iter::once(2856).chain([0; 19]).collect();
+    let until = given_up_after_sending(&mut open(), &vanished, 14_280).unwrap();
+    assert!(until < Span::from_millis(100) + Span::from_secs(5), "{until}");
+    // A queue that goes on giving has its time: 13 kB at 8 kB/s, from the last of it on.
+    let mut session = open();
+    let until = given_up_after_sending(&mut session, &[800; 20], 29_000).unwrap();
+    assert_eq!(until, Span::from_millis(2000 + 1625) + SILENCE_LIMIT);
+    // And once it has drained, a silence is one as before.
+    session.received(ms(9000), Ok(ClientMessage::Ping { seq: 1 }));
+    session.received(ms(9100), Ok(ClientMessage::Ping { seq: 2 }));
+    let patience = session.patience();
+    assert_eq!(session.deadline(), Some(ms(9100) + patience));
+}
+
 #[test]
 fn a_session_over_a_round_trip_of_ten_seconds_is_not_ended_for_silence() {
     let rules = rules(None);
