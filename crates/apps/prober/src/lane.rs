@@ -30,6 +30,8 @@ pub(crate) struct Lane {
     pub(crate) is_silence_explained: bool,
     /// When the responder was found to be silent, and what was said of it.
     fell_silent: Option<(Mono, Failure)>,
+    /// When the last of its transfers ended that was not whole.
+    cut_at: Option<Mono>,
 }
 
 impl Lane {
@@ -51,6 +53,7 @@ impl Lane {
             broke: false,
             is_silence_explained: false,
             fell_silent: None,
+            cut_at: None,
         }
     }
 
@@ -99,9 +102,16 @@ impl Lane {
         }
     }
 
-    /// Waits for the responder's goodbye, which ends the lane.
+    /// Takes note of the end of a transfer that was not whole.
+    pub(crate) fn note_cut(&mut self) {
+        self.cut_at = Some(clock::now());
+    }
+
+    /// Waits for the responder's goodbye, which ends the lane. It comes within `patience` of the
+    /// end of the transfer that it explains, which may be long ago.
     pub(crate) fn await_goodbye(&mut self, stage: &'static str, patience: Span) {
-        if let Some(Err(cause)) = self.session.as_mut().map(|session| session.check_for(patience)) {
+        let rest = self.cut_at.map_or(patience, |cut_at| (cut_at + patience - clock::now()).or_zero());
+        if let Some(Err(cause)) = self.session.as_mut().map(|session| session.check_for(rest)) {
             self.fail(stage, cause);
         }
     }
@@ -295,6 +305,19 @@ pub(crate) fn reserve_all(lanes: &mut [Lane], expected: Span, stop: &StopFlag, w
             }
         }
     }
+}
+
+/// Takes the round trips of lanes again that have waited in the responder's queue: those of before
+/// are of a path that somebody else was filling. Returns whether there were such lanes.
+pub(crate) fn connect_again(lanes: &mut [Lane], target: &Target) -> bool {
+    let mut has_waited = false;
+    for lane in lanes {
+        let Some(session) = lane.session.as_mut().filter(|it| it.has_waited()) else { continue };
+        has_waited = true;
+        session.connect_again(target);
+        lane.result.reach = Some(session.reach.clone());
+    }
+    has_waited
 }
 
 /// Makes sure that the responder's place is ours for another `needed`. Where the lease is too short

@@ -52,6 +52,7 @@ pub(crate) fn explain_silence(lane: &mut Lane, target: &Target, stop: &StopFlag,
     let name = lane.version.name();
     let note = "nothing came; whether large packets vanish is looked into, which takes up to";
     watch.tell(Progress::Note(format!("{name}: {note} {at_most} longer")));
+    watch.expect(watch.total() + at_most);
     let had_flow = lane.echo.is_some();
     if !had_flow {
         let warnings = lane.warnings.len();

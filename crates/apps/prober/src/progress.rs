@@ -116,6 +116,16 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// The same of one transfer among others, whose plan contains what queues usually take to drain:
+    /// said where that makes the whole longer than was promised.
+    pub(crate) fn drains_late(&mut self, at_most: Span) {
+        let whole = self.done() + at_most;
+        if longer(self.total, whole, "").is_some() {
+            self.drains(at_most);
+            self.total = whole;
+        }
+    }
+
     /// The time of a transfer is up, nothing more comes of it, and its end is waited for. Said
     /// where that makes the whole longer than was promised.
     pub(crate) fn waits_for_an_end(&mut self, at_most: Span) {

@@ -25,6 +25,8 @@ pub(crate) struct Seen {
     pub(crate) lately: Option<SendRate>,
     /// It was still speeding up when it ended.
     pub(crate) is_lower_bound: bool,
+    /// How long the warm-up took; absent where it was not over.
+    pub(crate) warm_up: Option<Span>,
 }
 
 impl Seen {
@@ -58,7 +60,26 @@ pub(crate) fn seen(round: &TcpRound, round_trip: Span) -> Seen {
         rate: goodput(&[measured]).and_then(|goodput| SendRate::new(goodput.rate)),
         mean: SendRate::new(BitRate::mean(bytes, time.max(round.order.duration))),
         is_lower_bound: measured.warm_up == warm_up::WarmUpEnd::NeverEnded,
+        warm_up: (measured.warm_up != warm_up::WarmUpEnd::NeverEnded).then(|| {
+            measured.ticks.iter().take(measured.warm_up.first()).map(|tick| tick.length.or_zero()).sum()
+        }),
     }
+}
+
+/// That a transfer began fast and then held a much lower rate, in words.
+fn slowing_down(rounds: &[MeasuredRound<'_>]) -> Option<String> {
+    rounds.iter().find_map(|round| {
+        let half = round.ticks.get(..round.ticks.len() / 2)?;
+        let rate = |tick: &ReceiverTick| tick.bytes.0 as f64 * 8.0 / tick.length.secs_f64().max(1e-9);
+        let early = half.iter().map(rate).sum::<f64>() / half.len().max(1) as f64;
+        let (first, later) = super::path_rates::held_down(early, round.ticks)?;
+        let fast = half.iter().rposition(|tick| rate(tick) * 2.0 > first + later)?;
+        let credit: ByteCount = half.iter().take(fast + 1).map(|tick| tick.bytes).sum();
+        let (first, later) = (BitRate(first as u64), BitRate(later as u64));
+        Some(format!(
+            "it fell for good from {first} to {later} after {credit}, as behind a token bucket that is empty then"
+        ))
+    })
 }
 
 /// One result per direction and number of streams, in the order first run.
@@ -218,7 +239,7 @@ fn result(
         fairness: receiver.as_ref().and_then(|end| {
             fairness::jain(&end.streams.iter().map(|stream| stream.bytes).collect::<Vec<_>>())
         }),
-        limit: judge(rounds, &measured, idle_rtt, load.as_ref(), path.across),
+        limit: with_slowing_down(judge(rounds, &measured, idle_rtt, load.as_ref(), path.across), &measured),
         latency_under_load: load,
         health: health(order.direction, &senders, &receivers),
         sender_ticks,
@@ -276,6 +297,14 @@ fn pedigree(version: IpVersion, direction: Direction, counted: TcpCount) -> Pedi
             "95 % interval of the mean over {slices}, after the warm-up, resampled by rounds"
         ),
     }
+}
+
+/// The verdict, and that the rate of its rounds does not last.
+fn with_slowing_down(mut limit: Limit, rounds: &[MeasuredRound<'_>]) -> Limit {
+    if let Some(slowing) = slowing_down(rounds) {
+        limit.evidence = format!("{slowing}; {}", limit.evidence);
+    }
+    limit
 }
 
 /// The verdict of most rounds.
@@ -404,5 +433,35 @@ mod tests {
         assert!(fallen.lasting().unwrap().bit_rate().0 < 15_000_000, "{fallen:?}");
         let steady = seen_of(&[20, 40, 80, 88, 86, 84, 87, 60, 88, 86, 85, 88]);
         assert_eq!(steady.lasting(), steady.rate);
+    }
+
+    fn slices(rates: &[u64]) -> Vec<ReceiverTick> {
+        let length = Span::from_millis(50);
+        let tick = |(at, rate): (i64, &u64)| ReceiverTick {
+            end: length * (at + 1),
+            length,
+            bytes: ByteCount(rate * 1_000_000 / 160),
+            ..ReceiverTick::default()
+        };
+        (0..).zip(rates).map(tick).collect()
+    }
+
+    #[test]
+    fn a_transfer_that_emptied_a_bucket_is_said_to_have() {
+        let emptied = slices(&[80, 80, 79, 80, 80, 80, 14, 14, 14, 15, 14, 14, 14, 14, 14]);
+        let round = [MeasuredRound { ticks: &emptied, warm_up: WarmUpEnd::NeverEnded }];
+        let said = slowing_down(&round).unwrap();
+        assert!(said.contains("from 80.0 Mbit/s to 14.0 Mbit/s"), "{said}");
+        // One that holds its rate, speeds up, or has one slow moment at its end did not empty one.
+        for rates in [
+            &[80; 15][..],
+            &[5, 10, 20, 40, 60, 70, 80, 80, 80, 80, 80, 80, 80, 80, 80],
+            &[80, 80, 80, 80, 80, 80, 80, 80, 80, 80, 80, 80, 80, 14, 14],
+            &[80, 14, 14],
+        ] {
+            let ticks = slices(rates);
+            let round = [MeasuredRound { ticks: &ticks, warm_up: WarmUpEnd::NeverEnded }];
+            assert_eq!(slowing_down(&round), None, "{rates:?}");
+        }
     }
 }
