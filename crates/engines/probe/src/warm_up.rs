@@ -83,7 +83,7 @@ pub fn settled(end: WarmUpEnd, ticks: &[ReceiverTick], loaded_rtt: Span) -> Warm
     WarmUpEnd::SlowStartOver(counts_from).unless_all(ticks)
 }
 
-/// Whether what counts is mostly the hole that losses have torn: for a round trip and more nothing
+/// Whether what counts is mostly the hole that losses have torn: for most of a round trip nothing
 /// came, then data came as fast as in the best round before, and all in all it is far less. Behind
 /// a path that became slower, such as a token bucket, they would not come that fast.
 fn is_repairing(ticks: &[ReceiverTick], counts_from: usize, loaded_rtt: Span) -> bool {
@@ -99,7 +99,7 @@ fn is_repairing(ticks: &[ReceiverTick], counts_from: usize, loaded_rtt: Span) ->
         *end += run.len();
         Some((*end, run))
     });
-    let hole = holes.find(|(_, run)| run.first().is_some_and(is_hole) && length(run) >= loaded_rtt);
+    let hole = holes.find(|(_, run)| run.first().is_some_and(is_hole) && length(run) * 4 >= loaded_rtt * 3);
     let Some((end, _)) = hole.filter(|_| best > 0.0) else { return false };
     let later = counted[end..].iter().map(rate).fold(0.0, f64::max);
     mean_rate(counted) < best * FAR_LESS && later >= best * AS_FAST
