@@ -32,6 +32,10 @@ pub(crate) struct Lane {
     fell_silent: Option<(Mono, Failure)>,
     /// When the last of its transfers ended that was not whole.
     cut_at: Option<Mono>,
+    /// Until when it was measured, where that is noted.
+    measured_until: Option<Mono>,
+    /// It died after everything had been measured.
+    is_whole: bool,
 }
 
 impl Lane {
@@ -54,6 +58,8 @@ impl Lane {
             is_silence_explained: false,
             fell_silent: None,
             cut_at: None,
+            measured_until: None,
+            is_whole: false,
         }
     }
 
@@ -100,6 +106,18 @@ impl Lane {
                  due then was not sent, and what arrived then may have been dropped here"
             ));
         }
+    }
+
+    /// Takes note that a turn of it is over: what the lane dies of later does not touch it.
+    pub(crate) fn note_measured(&mut self) {
+        self.measured_until = Some(clock::now());
+    }
+
+    /// Whether all of it had been measured when the responder was last heard of.
+    fn was_over_before(&self, stage: &str, cause: &Cause, died_at: Option<Mono>) -> bool {
+        let (Cause::Unheard(silence), Some(died_at)) = (cause, died_at) else { return false };
+        let was_over = self.measured_until.is_some_and(|until| until <= died_at - *silence);
+        stage == "finish" && was_over && self.cut_at.is_none()
     }
 
     /// Takes note of the end of a transfer that was not whole.
@@ -220,7 +238,13 @@ impl Lane {
         if matches!(failure.cause, Cause::Unheard(_)) {
             self.fell_silent = session.link.died_at().map(|at| (at, failure.clone()));
         }
+        let died_at = session.link.died_at();
         if session.link.death().is_some() || matches!(failure.cause, Cause::Silent(_)) {
+            if self.was_over_before(stage, &failure.cause, died_at) {
+                self.is_whole = true;
+                (self.echo, self.session) = (None, None);
+                return self.warn(&format!("all of it was measured; then {failure}"));
+            }
             self.broke = true;
             self.result.unreachable = Some(failure.unreachable());
             self.echo = None;
@@ -247,7 +271,9 @@ pub(crate) fn note_common_silence(lanes: &mut [Lane]) {
     }
     for lane in lanes {
         let Some((_, mut failure)) = lane.fell_silent.take() else { continue };
-        if let Cause::Unheard(silence) = failure.cause {
+        if let Cause::Unheard(silence) = failure.cause
+            && !lane.is_whole
+        {
             failure.cause = Cause::UnheardOverBoth(silence);
             lane.result.unreachable = Some(failure.unreachable());
         }
@@ -371,7 +397,7 @@ pub(crate) fn attach_echo(lanes: &mut [Lane], target: &Target, duration: Span, s
 
 /// How the measurement as a whole ended.
 pub(crate) fn outcome(lanes: &[Lane], stop: &StopFlag) -> Outcome {
-    if lanes.iter().any(|lane| lane.broke) && !lanes.iter().any(Lane::is_alive) {
+    if lanes.iter().any(|lane| lane.broke) && !lanes.iter().any(|lane| lane.is_alive() || lane.is_whole) {
         Outcome::Failed
     } else if stop.is_raised() {
         Outcome::Interrupted
@@ -418,6 +444,26 @@ mod tests {
             lanes.map(|lane| lane.result.unreachable.unwrap().advice.contains("both IP versions fell silent"))
         };
         assert_eq!((advice(1), advice(8)), ([true; 2], [false; 2]));
+    }
+
+    #[test]
+    fn a_version_that_was_measured_before_the_path_died_has_not_failed() {
+        let died_at = Mono(0) + Span::from_secs(20);
+        let was_over = |measured_until: i64, stage: &str, cut_at: Option<Mono>| {
+            let measured_until = Some(Mono(0) + Span::from_secs(measured_until));
+            let lane = Lane { measured_until, cut_at, ..Lane::empty(IpVersion::V4) };
+            lane.was_over_before(stage, &Cause::Unheard(Span::from_secs(4)), Some(died_at))
+        };
+        assert!(was_over(15, "finish", None));
+        assert!(!was_over(17, "finish", None), "the silence may have begun in its last turn");
+        assert!(!was_over(15, "measure throughput", None), "it was not over");
+        assert!(!was_over(15, "finish", Some(died_at)), "its last transfer was cut");
+        // One version that is whole is a measurement.
+        let mut lanes = [IpVersion::V4, IpVersion::V6].map(Lane::empty);
+        lanes[1].broke = true;
+        assert_eq!(outcome(&lanes, &StopFlag::new()), Outcome::Failed);
+        lanes[0].is_whole = true;
+        assert_eq!(outcome(&lanes, &StopFlag::new()), Outcome::Complete);
     }
 
     #[test]

@@ -117,12 +117,20 @@ impl<'a> Watch<'a> {
     }
 
     /// The same of one transfer among others, whose plan contains what queues usually take to drain:
-    /// said where that makes the whole longer than was promised.
+    /// said where the time is nearly up.
     pub(crate) fn drains_late(&mut self, at_most: Span) {
-        let whole = self.done() + at_most;
-        if longer(self.total, whole, "").is_some() {
+        let done = self.done();
+        if done + NEARLY >= self.total && longer(self.total, done + at_most, "").is_some() {
             self.drains(at_most);
-            self.total = whole;
+            self.total = done + at_most;
+        }
+    }
+
+    /// One transfer among others does not end. What comes after it is planned anew, so that only
+    /// this one may make the whole longer than was promised.
+    pub(crate) fn ends_late(&mut self, at_most: Span) {
+        if longer(self.total, self.done() + at_most, "").is_some() {
+            self.announce_because(at_most, OVERDUE);
         }
     }
 
@@ -132,7 +140,7 @@ impl<'a> Watch<'a> {
         let whole = self.done().max(self.total) + at_most;
         if longer(self.total, whole, "").is_some() {
             let rest = whole - self.done();
-            self.announce_because(rest, "the end of a transfer is overdue, and it is waited for");
+            self.announce_because(rest, OVERDUE);
         }
     }
 
@@ -164,6 +172,9 @@ fn longer(promised: Span, whole: Span, why: &str) -> Option<String> {
     is_longer.then(|| format!("this takes about {rounded} instead of {promised}: {why}"))
 }
 
+const OVERDUE: &str = "the end of a transfer is overdue, and it is waited for";
+/// What a plan has left when its last transfer ends.
+const NEARLY: Span = Span::from_secs(1);
 /// Less than this is not worth a word.
 const NOTICEABLE: Span = Span::from_millis(500);
 

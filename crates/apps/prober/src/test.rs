@@ -86,6 +86,7 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         estimation::path_rates(&path_requests(request), &mut run.lanes, stop, &mut run.watch);
         // It has its time beyond the budget.
         course.promise.ends += run.watch.done() - began - path_time;
+        course.promise.announced = course.promise.ends;
         run.watch.expect(course.promise.ends);
     }
     course.rounds(&mut run, plan);
@@ -193,7 +194,7 @@ impl Course {
             ask: Ask { rounds: request.rounds, streams: request.streams, tcp: request.tcp, udp: request.udp },
             known: lanes.iter().map(|lane| [PathKnown::new(lane.round_trip()); 2]).collect(),
             rhythms: lanes.iter().map(|_| IdleRhythm::new()).collect(),
-            promise: Promise { ends: request.budget, tolerance: Span::ZERO, said: 0 },
+            promise: Promise { ends: request.budget, announced: Span::ZERO, tolerance: Span::ZERO, said: 0 },
             extent: Extent::Whole,
             notes: Vec::new(),
         }
@@ -219,6 +220,7 @@ impl Course {
         self.extent = plan.extent;
         self.promise = Promise {
             ends: takes + path_time,
+            announced: takes + path_time,
             tolerance: takes / 10,
             said: u8::from(takes > budget + budget / 20),
         };
@@ -390,6 +392,7 @@ impl Course {
                 Phase::Udp => self.udp(run, leg, duration),
             }
         }
+        run.lanes[leg.lane].note_measured();
     }
 
     /// Whether what is still to come fits. Where it does not, it is said that the test takes longer:
@@ -398,10 +401,11 @@ impl Course {
         self.promise = self.promise.or_announced(run.watch.total());
         match self.promise.judge(run.watch.done(), rest) {
             Rest::Fits => true,
-            Rest::Takes(whole) => {
-                self.promise = Promise { ends: whole, said: self.promise.said + 1, ..self.promise };
-                run.watch.expect(whole);
-                let note = format!("it takes about {}: the path is slower than planned", seconds(whole));
+            Rest::Takes(promise) => {
+                self.promise = promise;
+                run.watch.expect(promise.announced);
+                let whole = seconds(promise.announced);
+                let note = format!("it takes about {whole}: the path is slower than planned");
                 run.note(&mut self.notes, note);
                 true
             }

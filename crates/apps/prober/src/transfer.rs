@@ -322,7 +322,7 @@ fn run(
             &mut meter, &tick,
         ) {
             (Some(meter), _) => meter.take(direction, &tick, watch),
-            (None, Tick::Unheard(most)) => watch.waits_for_an_end(*most),
+            (None, Tick::Unheard(most)) => watch.ends_late(*most),
             (None, Tick::Draining(most)) => watch.drains_late(*most),
             (None, _) => {}
         });

@@ -82,6 +82,31 @@ fn slowing_down(rounds: &[MeasuredRound<'_>]) -> Option<String> {
     })
 }
 
+/// That several streams, which came later, got far less than one stream in the same direction: what
+/// passes at first does not last. `all` are the results of one version in the order first run.
+pub(super) fn fell_behind(later: &TcpResult, all: &[TcpResult]) -> Option<String> {
+    let before = all.iter().take_while(|it| *it != later);
+    let of_direction = |it: &&TcpResult| it.pedigree.direction == later.pedigree.direction;
+    let first = before.filter(of_direction).find(|it| it.streams < later.streams)?;
+    let is_whole = [first, later].iter().all(|it| it.outcome == Outcome::Complete);
+    let (fast, slow) = (first.goodput?, later.goodput?);
+    if !is_whole || slow.0.saturating_mul(2) > fast.0 {
+        return None;
+    }
+    let round = |it: &TcpResult| -> Vec<ReceiverTick> {
+        it.receiver_ticks.chunk_by(|one, next| one.end < next.end).next().unwrap_or_default().to_vec()
+    };
+    let ticks = round(later);
+    let is_fast = |it: &ReceiverTick| BitRate::mean(it.bytes, it.length).0 > u64::midpoint(fast.0, slow.0);
+    let credit = ticks.iter().rposition(is_fast).map_or(0, |last| last + 1);
+    let bytes: ByteCount = round(first).iter().chain(&ticks[..credit]).map(|it| it.bytes).sum();
+    Some(format!(
+        "TCP {} came at {fast} for the first {bytes} and at {slow} then: a token bucket was empty, or the path became \
+         slower; only the lower rate lasts",
+        later.pedigree.direction.name()
+    ))
+}
+
 /// One result per direction and number of streams, in the order first run.
 pub(super) fn results(
     path: Path,
@@ -444,6 +469,38 @@ mod tests {
             ..ReceiverTick::default()
         };
         (0..).zip(rates).map(tick).collect()
+    }
+
+    #[test]
+    fn what_one_stream_got_of_a_buckets_credit_does_not_pass_for_what_lasts() {
+        // 15 Mbit/s with 6 MB of credit on a link of 90 Mbit/s.
+        let one = [5, 7, 16, 37, 78, 86, 87, 87, 87, 86, 88, 87, 87, 86, 87, 87];
+        let four = [17, 29, 61, 86, 86, 87, 87, 87, 34, 0, 5, 14, 17, 24, 19, 9, 14, 24, 17, 15, 14, 15];
+        let round = |mbit: &[u64], streams: u16| {
+            let order = TcpOrder {
+                duration: Span::from_millis(50) * mbit.len() as i64,
+                streams,
+                ..TcpOrder::new(Direction::Reverse, Span::from_millis(50))
+            };
+            TcpRound {
+                order,
+                ended: Ended { receiver_ticks: slices(mbit), ..Ended::default() },
+                arrived: None,
+                load: None,
+            }
+        };
+        let path = Path { version: IpVersion::V4, across: Across::Network };
+        let said = |rounds: &[TcpRound]| {
+            let results = results(path, rounds, None, &[Span::from_millis(40)]);
+            results.iter().filter_map(|it| fell_behind(it, &results)).collect::<Vec<_>>()
+        };
+        let fell = said(&[round(&one, 1), round(&four, 4)]);
+        assert_eq!(fell.len(), 1, "{fell:?}");
+        assert!(fell[0].starts_with("TCP down came at 8") && fell[0].contains("token bucket"), "{fell:?}");
+        let first = fell[0].split(" for the first ").nth(1).unwrap();
+        assert!(first.starts_with("9.") && first.contains(" MiB and at 1"), "{fell:?}");
+        assert_eq!(said(&[round(&one, 1), round(&one, 4)]), [""; 0], "as much as before");
+        assert_eq!(said(&[round(&four, 1), round(&one, 4)]), [""; 0], "several streams got more");
     }
 
     #[test]

@@ -295,8 +295,10 @@ pub(super) fn needed_well(ask: Ask, extent: Extent, ahead: &[PathKnown]) -> Span
 /// What is said of the end of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Promise {
-    /// When it is to be over, since its beginning.
+    /// When it is to be over by plan, since its beginning: what transfers are made to fill.
     pub(super) ends: Span,
+    /// What was announced, with a margin that transfers leave.
+    pub(super) announced: Span,
     /// By how much that may be exceeded.
     pub(super) tolerance: Span,
     /// How often it was said that the test takes longer than asked for.
@@ -308,8 +310,8 @@ pub(super) struct Promise {
 pub(super) enum Rest {
     /// It is in time.
     Fits,
-    /// It is announced that the test takes so long.
-    Takes(Span),
+    /// That it takes longer is announced, and this is promised instead.
+    Takes(Promise),
     /// What is next is left out.
     TooLong,
 }
@@ -317,18 +319,26 @@ pub(super) enum Rest {
 impl Promise {
     /// As it stands once a phase has announced by itself that all of it takes `total`.
     pub(super) fn or_announced(self, total: Span) -> Self {
-        if total <= self.ends + self.tolerance {
+        if total <= self.longest() {
             return self;
         }
-        Self { ends: total, said: self.said + 1, ..self }
+        Self { announced: total, said: self.said + 1, ..self }
+    }
+
+    /// What nobody minds.
+    fn longest(&self) -> Span {
+        self.ends.max(self.announced) + self.tolerance
     }
 
     /// Whether what is still to come, `rest` by plan, is in time. A time that was announced once is
     /// believed: the second one has a quarter of the rest in hand, and there is no third.
-    pub(super) fn judge(&self, done: Span, rest: Span) -> Rest {
+    pub(super) fn judge(self, done: Span, rest: Span) -> Rest {
         match () {
-            () if done + rest <= self.ends + self.tolerance => Rest::Fits,
-            () if self.said < MAX_SAID => Rest::Takes(done + rest * 5 / 4),
+            () if done + rest <= self.longest() => Rest::Fits,
+            () if self.said < MAX_SAID => {
+                let announced = done + rest * 5 / 4;
+                Rest::Takes(Self { ends: done + rest, announced, said: self.said + 1, ..self })
+            }
             () => Rest::TooLong,
         }
     }
