@@ -30,6 +30,12 @@ pub(crate) struct Lane {
     pub(crate) is_silence_explained: bool,
     /// When the responder was found to be silent, and what was said of it.
     fell_silent: Option<(Mono, Failure)>,
+    /// When the last of its transfers ended that was not whole.
+    cut_at: Option<Mono>,
+    /// Until when it was measured, where that is noted.
+    measured_until: Option<Mono>,
+    /// It died after everything had been measured.
+    is_whole: bool,
 }
 
 impl Lane {
@@ -51,6 +57,9 @@ impl Lane {
             broke: false,
             is_silence_explained: false,
             fell_silent: None,
+            cut_at: None,
+            measured_until: None,
+            is_whole: false,
         }
     }
 
@@ -99,9 +108,28 @@ impl Lane {
         }
     }
 
-    /// Waits for the responder's goodbye, which ends the lane.
+    /// Takes note that a turn of it is over: what the lane dies of later does not touch it.
+    pub(crate) fn note_measured(&mut self) {
+        self.measured_until = Some(clock::now());
+    }
+
+    /// Whether all of it had been measured when the responder was last heard of.
+    fn was_over_before(&self, stage: &str, cause: &Cause, died_at: Option<Mono>) -> bool {
+        let (Cause::Unheard(silence), Some(died_at)) = (cause, died_at) else { return false };
+        let was_over = self.measured_until.is_some_and(|until| until <= died_at - *silence);
+        stage == "finish" && was_over && self.cut_at.is_none()
+    }
+
+    /// Takes note of the end of a transfer that was not whole.
+    pub(crate) fn note_cut(&mut self) {
+        self.cut_at = Some(clock::now());
+    }
+
+    /// Waits for the responder's goodbye, which ends the lane. It comes within `patience` of the
+    /// end of the transfer that it explains, which may be long ago.
     pub(crate) fn await_goodbye(&mut self, stage: &'static str, patience: Span) {
-        if let Some(Err(cause)) = self.session.as_mut().map(|session| session.check_for(patience)) {
+        let rest = self.cut_at.map_or(patience, |cut_at| (cut_at + patience - clock::now()).or_zero());
+        if let Some(Err(cause)) = self.session.as_mut().map(|session| session.check_for(rest)) {
             self.fail(stage, cause);
         }
     }
@@ -234,7 +262,13 @@ impl Lane {
         if matches!(failure.cause, Cause::Unheard(_)) {
             self.fell_silent = session.link.died_at().map(|at| (at, failure.clone()));
         }
+        let died_at = session.link.died_at();
         if session.link.death().is_some() || matches!(failure.cause, Cause::Silent(_)) {
+            if self.was_over_before(stage, &failure.cause, died_at) {
+                self.is_whole = true;
+                (self.echo, self.session) = (None, None);
+                return self.warn(&format!("all of it was measured; then {failure}"));
+            }
             self.broke = true;
             self.result.unreachable = Some(failure.unreachable());
             self.echo = None;
@@ -261,7 +295,9 @@ pub(crate) fn note_common_silence(lanes: &mut [Lane]) {
     }
     for lane in lanes {
         let Some((_, mut failure)) = lane.fell_silent.take() else { continue };
-        if let Cause::Unheard(silence) = failure.cause {
+        if let Cause::Unheard(silence) = failure.cause
+            && !lane.is_whole
+        {
             failure.cause = Cause::UnheardOverBoth(silence);
             lane.result.unreachable = Some(failure.unreachable());
         }
@@ -321,6 +357,19 @@ pub(crate) fn reserve_all(lanes: &mut [Lane], expected: Span, stop: &StopFlag, w
     }
 }
 
+/// Takes the round trips of lanes again that have waited in the responder's queue: those of before
+/// are of a path that somebody else was filling. Returns whether there were such lanes.
+pub(crate) fn connect_again(lanes: &mut [Lane], target: &Target) -> bool {
+    let mut has_waited = false;
+    for lane in lanes {
+        let Some(session) = lane.session.as_mut().filter(|it| it.has_waited()) else { continue };
+        has_waited = true;
+        session.connect_again(target);
+        lane.result.reach = Some(session.reach.clone());
+    }
+    has_waited
+}
+
 /// Makes sure that the responder's place is ours for another `needed`. Where the lease is too short
 /// for that, the place is given back and asked for again, for `rest`: others who wait have their
 /// turn first, and nothing that is still to come is refused. Returns whether that was so: tests
@@ -372,7 +421,7 @@ pub(crate) fn attach_echo(lanes: &mut [Lane], target: &Target, duration: Span, s
 
 /// How the measurement as a whole ended.
 pub(crate) fn outcome(lanes: &[Lane], stop: &StopFlag) -> Outcome {
-    if lanes.iter().any(|lane| lane.broke) && !lanes.iter().any(Lane::is_alive) {
+    if lanes.iter().any(|lane| lane.broke) && !lanes.iter().any(|lane| lane.is_alive() || lane.is_whole) {
         Outcome::Failed
     } else if stop.is_raised() {
         Outcome::Interrupted
@@ -419,6 +468,26 @@ mod tests {
             lanes.map(|lane| lane.result.unreachable.unwrap().advice.contains("both IP versions fell silent"))
         };
         assert_eq!((advice(1), advice(8)), ([true; 2], [false; 2]));
+    }
+
+    #[test]
+    fn a_version_that_was_measured_before_the_path_died_has_not_failed() {
+        let died_at = Mono(0) + Span::from_secs(20);
+        let was_over = |measured_until: i64, stage: &str, cut_at: Option<Mono>| {
+            let measured_until = Some(Mono(0) + Span::from_secs(measured_until));
+            let lane = Lane { measured_until, cut_at, ..Lane::empty(IpVersion::V4) };
+            lane.was_over_before(stage, &Cause::Unheard(Span::from_secs(4)), Some(died_at))
+        };
+        assert!(was_over(15, "finish", None));
+        assert!(!was_over(17, "finish", None), "the silence may have begun in its last turn");
+        assert!(!was_over(15, "measure throughput", None), "it was not over");
+        assert!(!was_over(15, "finish", Some(died_at)), "its last transfer was cut");
+        // One version that is whole is a measurement.
+        let mut lanes = [IpVersion::V4, IpVersion::V6].map(Lane::empty);
+        lanes[1].broke = true;
+        assert_eq!(outcome(&lanes, &StopFlag::new()), Outcome::Failed);
+        lanes[0].is_whole = true;
+        assert_eq!(outcome(&lanes, &StopFlag::new()), Outcome::Complete);
     }
 
     #[test]

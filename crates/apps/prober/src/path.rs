@@ -54,11 +54,11 @@ pub(crate) fn explain_silence(lane: &mut Lane, target: &Target, stop: &StopFlag,
     watch.extends(at_most, &what);
     let had_flow = lane.echo.is_some();
     if !had_flow {
-        let warnings = lane.warnings.len();
+        let warnings = lane.warnings.clone();
         let sizes = EchoSizes::equal(LARGEST_PROBE);
         lane::attach_echo(std::slice::from_mut(lane), target, EXPLAINING, sizes);
         // A search that cannot be made explains nothing, and its failure neither.
-        lane.warnings.truncate(warnings);
+        lane.warnings = warnings;
     }
     explore(lane);
     if !had_flow {
@@ -72,7 +72,10 @@ pub(crate) fn explore(lane: &mut Lane) {
     let Some(flow) = lane.echo.as_ref() else { return };
     let believed = flow.socket.path_mtu();
     let facts = search(lane, flow, believed.unwrap_or(ETHERNET_MTU), connect.unwrap_or_default(), &over);
-    lane.result.path = Some(PathFacts { mtu_believed: believed, ..facts.unwrap_or_default() });
+    // A later search that found nothing takes nothing back: packets of that size have passed.
+    let before = lane.result.path.take().filter(|path| path.mtu.is_some());
+    let found = facts.filter(|facts| facts.mtu.is_some() || before.is_none()).or(before);
+    lane.result.path = Some(PathFacts { mtu_believed: believed, ..found.unwrap_or_default() });
     lane.check("search for the path MTU");
 }
 

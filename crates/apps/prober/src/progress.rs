@@ -149,12 +149,31 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// The same of one transfer among others, whose plan contains what queues usually take to drain:
+    /// said where the time is nearly up.
+    pub(crate) fn drains_late(&mut self, at_most: Span) {
+        let done = self.done();
+        if done + NEARLY >= self.total && longer(self.total, done + at_most, "").is_some() {
+            self.drains(at_most);
+            self.total = done + at_most;
+        }
+    }
+
+    /// One transfer among others does not end. Where what comes after it is planned anew, only this
+    /// one may make the whole longer than was promised.
+    pub(crate) fn ends_late(&mut self, at_most: Span) {
+        match self.afterwards {
+            Some(_) => self.waits_for_an_end(at_most),
+            None => self.announce_because(at_most, OVERDUE),
+        }
+    }
+
     /// The time of a transfer is up, nothing more comes of it, and its end is waited for. Said
     /// where that makes the whole longer than was promised.
     pub(crate) fn waits_for_an_end(&mut self, at_most: Span) {
         let whole =
             self.afterwards.map_or(self.done().max(self.total), |later| self.done() + later) + at_most;
-        self.review(whole - self.done(), "the end of a transfer is overdue, and it is waited for");
+        self.review(whole - self.done(), OVERDUE);
     }
 
     /// Waiting for other measurements is not part of the plan: the clock is put back.
@@ -189,6 +208,9 @@ fn longer(promised: Span, whole: Span, why: &str) -> Option<String> {
     is_longer.then(|| format!("this takes about {rounded} instead of {promised}: {why}"))
 }
 
+const OVERDUE: &str = "the end of a transfer is overdue, and it is waited for";
+/// What a plan has left when its last transfer ends.
+const NEARLY: Span = Span::from_secs(1);
 /// Less than this is not worth a word.
 const NOTICEABLE: Span = Span::from_millis(500);
 

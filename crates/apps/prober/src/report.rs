@@ -341,7 +341,7 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
         let mut phases = with_figures.map(|tcp| tcp.outcome).chain(result.udp.iter().map(|udp| udp.outcome));
         if result.unreachable.is_none() && phases.any(|outcome| outcome == Outcome::Failed) {
             warnings.push(format!(
-                "{name}: a transfer failed before its end; its figures stand for the time that was measured"
+                "{name}: a transfer did not end as planned; its figures stand for the time that was measured"
             ));
         }
         for tcp in &result.tcp {
@@ -353,15 +353,15 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
                     tcp.pedigree.direction.name(),
                     tcp.streams,
                 ));
-            } else if tcp.ended_early.is_some() && tcp.goodput.is_none() {
+            } else if let Some(why) = tcp.ended_early.as_ref().filter(|_| tcp.goodput.is_none()) {
                 warnings.push(format!(
-                    "{name}: TCP {} with {} stream(s) ended early, and what came until then is too little to tell a rate",
+                    "{name}: TCP {} with {} stream(s) did not end as planned ({why}), and what came until then is too little to tell a rate",
                     tcp.pedigree.direction.name(),
                     tcp.streams,
                 ));
-            } else if tcp.ended_early.is_some() {
+            } else if let Some(why) = &tcp.ended_early {
                 warnings.push(format!(
-                    "{name}: TCP {} with {} stream(s) ended early; its rate is that of the {} in which data came",
+                    "{name}: TCP {} with {} stream(s) did not end as planned ({why}); its rate is that of the {} in which data came",
                     tcp.pedigree.direction.name(),
                     tcp.streams,
                     tcp.measured,
@@ -372,6 +372,9 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
                     tcp.pedigree.direction.name(),
                     tcp.streams
                 ));
+            }
+            if let Some(what) = tcp::fell_behind(tcp, &result.tcp) {
+                warnings.push(format!("{name}: {what}"));
             }
             if let Some(left) = tcp.queue_left.filter(|left| left.drained >= LONG_DRAIN) {
                 warnings.push(format!(

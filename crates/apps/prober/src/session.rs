@@ -42,6 +42,8 @@ pub(crate) struct Session {
     pub(crate) reserved_until: Option<Mono>,
     /// The place was given back, and the responder may not know yet.
     gave_back: bool,
+    /// Somebody else was measuring when the place was asked for.
+    has_waited: bool,
     /// UDP to the responder's port got no answer while its TCP answered: nobody knocks again.
     pub(crate) is_udp_blocked: AtomicBool,
     put_aside: VecDeque<ServerMessage>,
@@ -97,6 +99,7 @@ impl Session {
             next_test: 1,
             reserved_until: None,
             gave_back: false,
+            has_waited: false,
             is_udp_blocked: AtomicBool::new(false),
             put_aside: VecDeque::new(),
             over,
@@ -146,6 +149,7 @@ impl Session {
                 }
                 Some(ServerMessage::Admitted { reservation, lease }) => {
                     watch.exclude(queued_at.map_or(Span::ZERO, |at| clock::now() - at));
+                    self.has_waited |= queued_at.is_some() && !own;
                     // It was granted half a round trip ago, and what is asked for at its end must
                     // still arrive.
                     self.reserved_until = Some(clock::now() + lease - self.round_trip());
@@ -159,6 +163,21 @@ impl Session {
                 _ => {}
             }
         }
+    }
+
+    /// Whether somebody else was measuring when the connect times were taken.
+    pub(crate) fn has_waited(&self) -> bool {
+        self.has_waited
+    }
+
+    /// Takes the connect times again. Where that fails, those of before stay.
+    pub(crate) fn connect_again(&mut self, target: &Target) {
+        self.has_waited = false;
+        let at = self.link.peer();
+        let again = connect(target, at).and_then(|(_, first)| more_connects(target, at, first));
+        let Ok(connects) = again else { return };
+        let round_trip = self.link.tcp_info().map(|info| info.min_rtt).filter(|rtt| *rtt > Span::ZERO);
+        self.reach = Reach { connects, round_trip, ..self.reach.clone() };
     }
 
     /// The round trip of the path without load: what connecting took at best.

@@ -29,7 +29,9 @@ use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings, Seen};
 use crate::request::{Directions, TestRequest};
 use crate::transfer::{self, TcpOrder, TcpRound, UdpOrder, UdpRound};
-use planning::{Ask, Block, Carried, Datagram, Extent, IdleRhythm, PathKnown, Phase, Plan, UdpRate};
+use planning::{
+    Ask, Block, Carried, Datagram, Extent, IdleRhythm, PathKnown, Phase, Plan, Promise, Rest, UdpRate, WarmUp,
+};
 
 /// Payload of a request and of its response.
 const IDLE_PAYLOAD: u32 = 64;
@@ -60,18 +62,22 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     let findings = lanes.iter().map(|_| Findings::default()).collect();
 
     // Before the set-up the plan is a guess; it is made once the set-up's time is known.
-    let mut course = Course::new(request, &lanes);
-    let paths = course.alive_paths(&lanes);
+    let (mut course, mut paths) = Course::of(request, &lanes);
     let guess = planning::plan(course.ask, &paths, request.budget - watch.done());
     let lease = planning::set_up(&paths) + guess.takes + path_time;
+    let opened_at = watch.done();
     if request.tcp || request.udp || request.path {
         lane::reserve_all(&mut lanes, lease, stop, &mut watch);
+        if lane::connect_again(&mut lanes, &request.target) {
+            (course, paths) = Course::of(request, &lanes);
+        }
     }
     lane::attach_echo(&mut lanes, &request.target, lease + ECHO_MARGIN, largest_echoes());
     if !stop.is_raised() {
         watch.phase("path MTU", None);
         path::explore_all(&mut lanes);
     }
+    course.was_set_up(&paths, watch.done() - opened_at);
     let mut run = Run { request, stop, lanes, findings, watch };
     let plan = course.settle(&mut run, path_time);
     course.idle_latency(&mut run, plan);
@@ -79,7 +85,9 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         let began = run.watch.done();
         estimation::path_rates(&path_requests(request), &mut run.lanes, stop, &mut run.watch);
         // It has its time beyond the budget.
-        course.ends += run.watch.done() - began - path_time;
+        course.promise.ends += run.watch.done() - began - path_time;
+        course.promise.announced = course.promise.ends;
+        run.watch.expect(course.promise.ends);
     }
     course.rounds(&mut run, plan);
     run.watch.phase("done", None);
@@ -149,10 +157,8 @@ struct Course {
     /// Of each lane: reverse, forward.
     known: Vec<[PathKnown; 2]>,
     rhythms: Vec<IdleRhythm>,
-    /// Since the measurement began, when it is to be over.
-    ends: Span,
-    /// By how much that may be exceeded before something is left out.
-    tolerance: Span,
+    /// When it is to be over, and by how much that may be exceeded before something is left out.
+    promise: Promise,
     extent: Extent,
     notes: Vec<String>,
 }
@@ -176,16 +182,28 @@ fn way(direction: Direction) -> usize {
 }
 
 impl Course {
+    /// And the paths of those lanes that are alive.
+    fn of(request: &TestRequest, lanes: &[Lane]) -> (Self, Vec<PathKnown>) {
+        let course = Self::new(request, lanes);
+        let paths = course.alive_paths(lanes);
+        (course, paths)
+    }
+
     fn new(request: &TestRequest, lanes: &[Lane]) -> Self {
         Self {
             ask: Ask { rounds: request.rounds, streams: request.streams, tcp: request.tcp, udp: request.udp },
             known: lanes.iter().map(|lane| [PathKnown::new(lane.round_trip()); 2]).collect(),
             rhythms: lanes.iter().map(|_| IdleRhythm::new()).collect(),
-            ends: request.budget,
-            tolerance: Span::ZERO,
+            promise: Promise { ends: request.budget, announced: Span::ZERO, tolerance: Span::ZERO, said: 0 },
             extent: Extent::Whole,
             notes: Vec::new(),
         }
+    }
+
+    /// Setting up took so long: exchanges that lose segments will take longer in each phase, too.
+    fn was_set_up(&mut self, paths: &[PathKnown], took: Span) {
+        let late = planning::late_after_set_up(paths, took);
+        self.known.iter_mut().flatten().for_each(|known| known.late = late);
     }
 
     fn alive_paths(&self, lanes: &[Lane]) -> Vec<PathKnown> {
@@ -199,9 +217,14 @@ impl Course {
         let paths = self.alive_paths(&run.lanes);
         let plan = planning::plan(self.ask, &paths, budget - done);
         let takes = done + plan.takes;
-        (self.ends, self.extent) = (takes + path_time, plan.extent);
-        self.tolerance = takes / 10;
-        run.watch.expect(self.ends);
+        self.extent = plan.extent;
+        self.promise = Promise {
+            ends: takes + path_time,
+            announced: takes + path_time,
+            tolerance: takes / 10,
+            said: u8::from(takes > budget + budget / 20),
+        };
+        run.watch.expect(self.promise.ends);
         if !paths.is_empty()
             && let Some(note) = self.announcement(&plan, done, budget, &paths)
         {
@@ -240,6 +263,9 @@ impl Course {
                 }
                 let lane = &mut run.lanes[turn];
                 run.watch.phase("idle latency", Some(lane.version));
+                if block == 0 && planning::empties_queues(plan.blocks) {
+                    empty_queues(lane);
+                }
                 let next = self.rhythms[turn].next(plan.blocks - block, plan.blocks);
                 let Block { count, spacing } = next;
                 let round_trip = lane.round_trip();
@@ -248,7 +274,7 @@ impl Course {
                     ..EchoOrder::open_loop(Some(count), spacing, IDLE_PAYLOAD)
                 };
                 let lasting = spacing * count.cast_signed() + order.patience + round_trip + LEASE_MARGIN / 4;
-                let rest = (self.ends - run.watch.done()).or_zero() + ECHO_MARGIN;
+                let rest = (self.promise.ends - run.watch.done()).or_zero() + ECHO_MARGIN;
                 lane.keep_echo(&run.request.target, lasting, rest, largest_echoes());
                 let Some(echoes) = lane.echo(&order) else { continue };
                 self.rhythms[turn].observe(next, &echoes.round.rtts_ns());
@@ -280,18 +306,24 @@ impl Course {
 
     /// Leaves out later rounds, and then phases, where the rest no longer fits.
     fn cut(&mut self, run: &mut Run<'_, '_>, agenda: &mut VecDeque<Leg>) {
-        let left = self.ends - run.watch.done();
-        let fits = |it: &Self, agenda: &VecDeque<Leg>| {
-            planning::needed(it.ask, it.extent, &it.ahead(agenda)) <= left + it.tolerance
-        };
+        let left = self.promise.ends - run.watch.done();
         let Some(round) = agenda.front().map(|leg| leg.round) else { return };
+        let fits = |it: &Self, agenda: &VecDeque<Leg>| {
+            planning::needed(it.ask, it.extent, &it.ahead(agenda)) <= left + it.promise.tolerance
+        };
+        // Another round of transfers that are too short would say nothing that this one does not.
+        let fits_well = |it: &Self, agenda: &VecDeque<Leg>| {
+            let is_more = agenda.iter().any(|leg| leg.round > 0);
+            let needed = planning::needed_well(it.ask, it.extent, &it.ahead(agenda));
+            !is_more || needed <= left + it.promise.tolerance
+        };
         let alive = (0..run.lanes.len()).filter(|lane| run.goes_on(*lane)).count();
         let is_new = round > 0 && agenda.iter().filter(|leg| leg.round == round).count() == alive * 2;
         let before = agenda.len();
-        if !fits(self, agenda) {
+        if !fits_well(self, agenda) {
             agenda.retain(|leg| leg.round == round);
         }
-        if is_new && !fits(self, agenda) {
+        if is_new && !fits_well(self, agenda) {
             agenda.clear();
         }
         if agenda.len() < before {
@@ -300,11 +332,12 @@ impl Course {
             run.note(&mut self.notes, note);
         }
         let ahead = self.ahead(agenda);
-        if !fits(self, agenda) && planning::are_near(&ahead) {
+        if !fits(self, agenda)
+            && planning::are_near(&ahead)
+            && self.stay_in_time(run, planning::needed(self.ask, self.extent, &ahead))
+        {
             // Phases would save little, and a version that is slow must not cost the other's.
-            self.ends += planning::needed(self.ask, self.extent, &ahead) - left;
-            let note = format!("it takes about {}: the path is slower than planned", seconds(self.ends));
-            return run.note(&mut self.notes, note);
+            return;
         }
         while !fits(self, agenda) && self.extent > Extent::SeveralStreams {
             self.extent = self.extent.less();
@@ -317,7 +350,7 @@ impl Course {
 
     /// One direction of one version's turn.
     fn leg(&mut self, run: &mut Run<'_, '_>, leg: Leg, ahead: &[PathKnown]) {
-        let left = self.ends - run.watch.done();
+        let left = self.promise.ends - run.watch.done();
         let known = self.known[leg.lane][way(leg.direction)];
         let plan = planning::durations(self.ask, self.extent, &known, ahead, left);
         let needed = self.extent.direction_cost(self.ask, &known)
@@ -327,35 +360,65 @@ impl Course {
                 .map(|(_, duration)| TcpPlan::longest_drain_after(*duration))
                 .max()
                 .unwrap_or_default()
+            + plan
+                .iter()
+                .map(|(phase, duration)| phase.prolonged(self.ask, &known, *duration))
+                .sum::<Span>()
+                .min(left)
             + LEASE_MARGIN;
         if !plan.is_empty() {
             lane::keep_reserved(&mut run.lanes, needed, left + LEASE_MARGIN, run.stop, &mut run.watch);
         }
         let later = planning::needed(self.ask, self.extent, ahead.get(1..).unwrap_or_default());
+        let later_well = planning::needed_well(self.ask, self.extent, ahead.get(1..).unwrap_or_default());
         let mut rest: Span = plan.iter().map(|(phase, duration)| *duration + phase.overhead(&known)).sum();
         for (phase, duration) in plan {
             if !run.goes_on(leg.lane) {
                 return;
             }
-            self.stay_in_time(run, rest + later);
+            let is_in_time = self.stay_in_time(run, rest + later);
+            let duration = self.outlasting(run, leg, phase, duration, rest + later_well);
             rest = rest - duration - phase.overhead(&known);
+            if !is_in_time {
+                let name = run.lanes[leg.lane].version.name();
+                let what = format!("{} {}", phase.name(), leg.direction.name());
+                let note = format!("{name}: {what} was left out: the path is slower than planned");
+                run.note(&mut self.notes, note);
+                continue;
+            }
             match phase {
                 Phase::OneStream => self.tcp(run, leg, 1, duration),
                 Phase::SeveralStreams => self.tcp(run, leg, run.request.streams, duration),
                 Phase::Udp => self.udp(run, leg, duration),
             }
         }
+        run.lanes[leg.lane].note_measured();
     }
 
-    /// Says that the test takes longer where what is still to come no longer fits: an outage or a
-    /// phase that failed may have taken the time.
-    fn stay_in_time(&mut self, run: &mut Run<'_, '_>, rest: Span) {
-        let whole = run.watch.done() + rest;
-        if whole > self.ends + self.tolerance {
-            self.ends = whole;
-            let note = format!("it takes about {}: the path is slower than planned", seconds(whole));
-            run.note(&mut self.notes, note);
+    /// Whether what is still to come fits. Where it does not, it is said that the test takes longer:
+    /// an outage or a phase that failed may have taken the time. What was said twice is kept.
+    fn stay_in_time(&mut self, run: &mut Run<'_, '_>, rest: Span) -> bool {
+        self.promise = self.promise.or_announced(run.watch.total());
+        match self.promise.judge(run.watch.done(), rest) {
+            Rest::Fits => true,
+            Rest::Takes(promise) => {
+                self.promise = promise;
+                run.watch.expect(promise.announced);
+                let whole = seconds(promise.announced);
+                let note = format!("it takes about {whole}: the path is slower than planned");
+                run.note(&mut self.notes, note);
+                true
+            }
+            Rest::TooLong => false,
         }
+    }
+
+    /// How long a phase lasts after an earlier one of its kind that was still speeding up when it
+    /// ended: twice as long, as far as there is time beside the `rest`.
+    fn outlasting(&self, run: &Run<'_, '_>, leg: Leg, phase: Phase, duration: Span, rest: Span) -> Span {
+        let known = &self.known[leg.lane][way(leg.direction)];
+        let spare = (self.promise.ends - run.watch.done() - rest).or_zero();
+        duration + phase.prolonged(self.ask, known, duration).min(spare)
     }
 
     fn tcp(&mut self, run: &mut Run<'_, '_>, leg: Leg, streams: u16, duration: Span) {
@@ -366,7 +429,7 @@ impl Course {
         watch.phase(what, Some(lane.version));
         let drain = TcpPlan::longest_drain_after(duration);
         let lasting = duration + lease::exchanges_at_most(lane.round_trip(), 1, drain);
-        let rest = (self.ends - watch.done()).or_zero() + ECHO_MARGIN;
+        let rest = (self.promise.ends - watch.done()).or_zero() + ECHO_MARGIN;
         lane.keep_echo(&request.target, lasting, rest, largest_echoes());
         let order = TcpOrder {
             streams,
@@ -384,7 +447,10 @@ impl Course {
             path::explain_silence(lane, &request.target, stop, watch);
         }
         if let Some(round) = rounds.first() {
-            self.learn(leg, report::seen(round, known.round_trip), took - duration);
+            let seen = report::seen(round, known.round_trip);
+            let warm_up = seen.warm_up.map_or(WarmUp::NotOver(duration), WarmUp::Took);
+            self.known[leg.lane][way(direction)].warm_up[planning::kind(streams)] = Some(warm_up);
+            self.learn(leg, seen, took - duration);
         }
         findings[leg.lane].tcp.extend(rounds);
     }
@@ -394,7 +460,9 @@ impl Course {
     fn learn(&mut self, leg: Leg, seen: Seen, over: Span) {
         let ways = &mut self.known[leg.lane];
         let (this, other) = (way(leg.direction), 1 - way(leg.direction));
-        ways[this].drain = Some(planning::drain(&ways[this], over));
+        // A lost segment costs one transfer much and the next one nothing.
+        let before = ways[this].drain.unwrap_or_default() / 2;
+        ways[this].drain = Some(planning::drain(&ways[this], over).max(before));
         if let Some(rate) = seen.rate.or(seen.mean) {
             (ways[this].rate, ways[this].is_lower_bound) = (Some(rate), seen.is_lower_bound);
         }
@@ -424,7 +492,12 @@ impl Course {
         watch.phase(what, Some(lane.version));
         let rate = if carried.typed.is_some() { rate } else { paceable(lane, rate, largest) };
         let order = UdpOrder::paced(direction, duration, largest, rate, TICK);
+        let began_at = clock::now();
         found.udp.extend(transfer::udp(lane, &request.target, &[order], stop, watch));
+        let over = clock::now() - began_at - duration;
+        for known in &mut self.known[leg.lane] {
+            known.late = planning::late(known, over).max(known.late / 2);
+        }
     }
 
     /// What is known of a direction when its UDP stream is due: of TCP the latest, in this round or
@@ -441,6 +514,24 @@ impl Course {
             tcp_mean: seen.iter().rev().find_map(|seen| seen.mean),
             lossy_udp: found.udp.iter().rev().find_map(|round| received_of_lossy(round, leg.direction)),
             echoes: self.rhythms[leg.lane].carried(IDLE_PAYLOAD),
+        }
+    }
+}
+
+/// Waits until what came before, such as the search for the path MTU, has left the path's queues: a
+/// request that nothing else is in front of takes no longer than connecting did. What others keep in
+/// the queues is not waited for.
+fn empty_queues(lane: &mut Lane) {
+    let round_trip = lane.round_trip();
+    for _ in 0..MAX_EMPTYING {
+        let order = EchoOrder {
+            patience: idle_patience(round_trip),
+            ..EchoOrder::open_loop(Some(1), FIRST_ECHO, IDLE_PAYLOAD)
+        };
+        let Some(echoes) = lane.echo(&order) else { return };
+        let as_idle = (round_trip + round_trip / 10).nanos() as f64;
+        if echoes.round.rtts_ns().iter().any(|rtt| *rtt <= as_idle) {
+            return;
         }
     }
 }
@@ -471,6 +562,11 @@ fn spacing_beside(rate: Option<SendRate>, version: IpVersion) -> Span {
     let longest = spacing(SLOW_ECHO_SHARE).clamp(LONGEST_SPACING, LONGEST_SLOW_SPACING);
     spacing(ECHO_SHARE).clamp(LOADED_SPACING, longest)
 }
+
+/// Of single requests, however long a queue lasts.
+const MAX_EMPTYING: usize = 3;
+/// The spacing of one request is nothing to wait for.
+const FIRST_ECHO: Span = Span::from_millis(1);
 
 fn count(streams: u16) -> String {
     if streams == 1 { "1 stream".into() } else { format!("{streams} streams") }

@@ -2,7 +2,7 @@
 
 use netaware_io::stop::StopFlag;
 use netaware_probe::held_back;
-use netaware_record::{Bottleneck, Direction, ReceiverTick};
+use netaware_record::{Bottleneck, Direction, Outcome, ReceiverTick};
 use netaware_stats::patience;
 use netaware_units::{BitRate, ByteCount, SendRate, Span};
 use netaware_wire::control::{MAX_BLOCK_SPACING, TcpPlan, UdpPlan, UdpReceive, UdpSend};
@@ -323,7 +323,8 @@ fn run(
         ) {
             (Some(meter), _) => meter.take(direction, &tick, watch),
             (None, Tick::Begun(lasts)) => watch.has_begun(*lasts),
-            (None, Tick::Unheard(most)) => watch.waits_for_an_end(*most),
+            (None, Tick::Unheard(most)) => watch.ends_late(*most),
+            (None, Tick::Draining(most)) => watch.drains_late(*most),
             (None, _) => {}
         });
         transfer_over.raise();
@@ -331,6 +332,9 @@ fn run(
     });
     if let Some(meter) = &mut meter {
         meter.flush(watch);
+    }
+    if ended.iter().any(|ended| ended.outcome != Outcome::Complete) {
+        lane.note_cut();
     }
     if let Some(cause) = failure {
         lane.fail("measure throughput", cause);

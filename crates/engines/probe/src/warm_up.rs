@@ -69,13 +69,40 @@ pub fn slow_start(ticks: &[ReceiverTick], rtt: Span) -> WarmUpEnd {
 /// Moves the end of slow start past what it leaves behind: the queue that its overshoot has filled
 /// must drain, and what was dropped from it must be sent again, before the receiver sees the path's
 /// own rate. `loaded_rtt` is the round trip with that queue in it. At least half of the slices
-/// stay, so a short transfer keeps some of the disturbance and leans low.
+/// stay, so a short transfer keeps some of the disturbance and leans low. One that was still
+/// repairing what the overshoot had lost shows a lower bound.
 pub fn settled(end: WarmUpEnd, ticks: &[ReceiverTick], loaded_rtt: Span) -> WarmUpEnd {
     let WarmUpEnd::SlowStartOver(first) = end else { return end };
     let over = ticks.get(first).map_or(Span::ZERO, |tick| tick.end - tick.length)
         + loaded_rtt.or_zero() * SETTLING_ROUNDS;
     let settled = ticks.iter().position(|tick| tick.end - tick.length >= over).unwrap_or(ticks.len());
-    WarmUpEnd::SlowStartOver(settled.min(ticks.len() / 2).max(first)).unless_all(ticks)
+    let counts_from = settled.min(ticks.len() / 2).max(first);
+    if settled > counts_from && is_repairing(ticks, counts_from, loaded_rtt) {
+        return WarmUpEnd::NeverEnded;
+    }
+    WarmUpEnd::SlowStartOver(counts_from).unless_all(ticks)
+}
+
+/// Whether what counts is mostly the hole that losses have torn: for most of a round trip nothing
+/// came, then data came as fast as in the best round before, and all in all it is far less. Behind
+/// a path that became slower, such as a token bucket, they would not come that fast.
+fn is_repairing(ticks: &[ReceiverTick], counts_from: usize, loaded_rtt: Span) -> bool {
+    let (before, counted) = ticks.split_at(counts_from);
+    let length = |ticks: &[ReceiverTick]| ticks.iter().map(|tick| tick.length.or_zero()).sum::<Span>();
+    let per_round =
+        before.len() as f64 * loaded_rtt.or_zero().secs_f64() / length(before).secs_f64().max(1e-9);
+    let per_round = (per_round.ceil() as usize).max(1);
+    let best = before.windows(per_round).map(mean_rate).fold(0.0, f64::max);
+    let is_hole = |tick: &ReceiverTick| rate(tick) < best * HOLE;
+    let runs = counted.chunk_by(|one, next| is_hole(one) == is_hole(next));
+    let mut holes = runs.scan(0, |end, run| {
+        *end += run.len();
+        Some((*end, run))
+    });
+    let hole = holes.find(|(_, run)| run.first().is_some_and(is_hole) && length(run) * 4 >= loaded_rtt * 3);
+    let Some((end, _)) = hole.filter(|_| best > 0.0) else { return false };
+    let later = counted[end..].iter().map(rate).fold(0.0, f64::max);
+    mean_rate(counted) < best * FAR_LESS && later >= best * AS_FAST
 }
 
 /// Leaves out what arrived in the first `omit`, to the end of the slice that holds its end.
@@ -153,6 +180,11 @@ const FLAT_ROUNDS: usize = 3;
 /// Three rounds until the sender notices a full pipe, one to drain the queue, one to repair (BBR
 /// §5.3.1; a CUBIC sender needs one round less).
 const SETTLING_ROUNDS: i64 = 5;
+/// Of the best round before, by which a transfer shows that it is repairing losses: what comes in a
+/// hole, what counts all in all, and what comes again after the hole.
+const HOLE: f64 = 0.1;
+const FAR_LESS: f64 = 0.7;
+const AS_FAST: f64 = 0.9;
 /// Makes the median absolute deviation of normal noise its standard deviation (Rousseeuw and Croux
 /// 1993).
 const NORMAL_SD_PER_MAD: f64 = 1.4826;
@@ -206,6 +238,23 @@ mod tests {
         for (end, rtt_ms, want) in rows {
             assert_eq!(settled(end, rtt_ms), want, "{end:?} {rtt_ms}");
         }
+    }
+
+    #[test]
+    fn a_hole_that_slow_starts_overshoot_tore_does_not_pass_for_the_paths_rate() {
+        let ramp: Vec<f64> = [1.0, 2.0, 4.0].iter().flat_map(|rate| [*rate; 12]).collect();
+        let end = |later: &[(f64, usize)]| {
+            let later = later.iter().flat_map(|(rate, n)| std::iter::repeat_n(*rate, *n));
+            let ticks = series(&ramp.iter().copied().chain([9.6; 30]).chain(later).collect::<Vec<_>>());
+            settled(slow_start(&ticks, TICK * 12), &ticks, TICK * 13)
+        };
+        // Ten megabits at 1.2 s: what was sent again came at once, and then nothing for a while.
+        let repairing = [(0.0, 20), (3.0, 1), (0.0, 10), (19.0, 7), (0.0, 10)];
+        assert_eq!(end(&repairing), WarmUpEnd::NeverEnded);
+        // A path that became slower does not give back what it had.
+        assert!(matches!(end(&[(0.0, 20), (3.0, 28)]), WarmUpEnd::SlowStartOver(_)));
+        // Nor is one a hole that goes on at its rate.
+        assert!(matches!(end(&[(0.0, 5), (9.6, 43)]), WarmUpEnd::SlowStartOver(_)));
     }
 
     #[test]

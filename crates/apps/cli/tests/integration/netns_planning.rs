@@ -1,6 +1,7 @@
 //! `netaware test` and its siblings on long paths and under an owner's caps: what was promised is
 //! kept, or taken back before it goes on. Needs root.
 
+use netaware_io::clock;
 use netaware_lab::Side;
 use netaware_netns::permitted;
 use netaware_record::{Outcome, Record, VersionResult};
@@ -104,6 +105,29 @@ fn transfers_of_a_second_over_a_round_trip_of_a_second_keep_their_place() {
     let (record, _) = measured("500ms", &["udp", "b", "-4", "-t", "1s", "-b", "1M"], Span::from_secs(40));
     nothing_was_refused(&record);
     assert_eq!(record.versions[0].udp.len(), 1, "{record:#?}");
+}
+
+#[test]
+fn round_trips_of_before_a_wait_in_the_queue_are_not_the_plans() {
+    if !permitted() {
+        return;
+    }
+    let lab = lab::up("[[hop]]\nrate = '20Mbit/s'\ndelay = '15ms'\nqueue = { time = '400ms' }\n", 1);
+    let _responder = lab::responder(&lab, &[]);
+    let others = lab::prober(&lab, &["tcp", "b", "-4", "-t", "5s", "--format", "ndjson"]);
+    // Three intervals: the queue is full.
+    let due = clock::now() + Span::from_secs(10);
+    while others.printed().lines().filter(|line| line.contains("\"interval\"")).count() < 3 {
+        assert!(clock::now() < due, "{}", others.printed());
+        clock::sleep(Span::from_millis(20));
+    }
+    let arguments = ["test", "b", "-4", "-t", "4s", "--no-udp", "--format", "json"];
+    let finished = lab::prober(&lab, &arguments).finish_within(Span::from_secs(40)).exits_with(0);
+    assert!(finished.stderr.contains("waiting for another measurement"), "{}", finished.stderr);
+    let record = finished.record();
+    let reach = record.versions[0].reach.as_ref().unwrap();
+    let longest = reach.connects.iter().max().unwrap();
+    assert!(*longest < Span::from_millis(100), "taken while another filled the path: {reach:?}");
 }
 
 #[test]

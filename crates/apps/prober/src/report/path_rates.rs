@@ -126,7 +126,7 @@ pub(crate) fn mark_peaks(result: &mut VersionResult) {
 
 /// Payload in bit/s at first and later of a round that came about as fast as `figure` and then, for
 /// all of its second half, at a lower rate that stayed the same. What loss makes of TCP varies.
-fn held_down(figure: f64, ticks: &[ReceiverTick]) -> Option<(f64, f64)> {
+pub(super) fn held_down(figure: f64, ticks: &[ReceiverTick]) -> Option<(f64, f64)> {
     let rounds = ticks.chunk_by(|before, after| before.end < after.end);
     rounds.filter(|round| round.len() >= MIN_TICKS).find_map(|round| {
         let sorted = |ticks: &[ReceiverTick]| {

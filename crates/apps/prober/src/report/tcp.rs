@@ -25,6 +25,8 @@ pub(crate) struct Seen {
     pub(crate) lately: Option<SendRate>,
     /// It was still speeding up when it ended.
     pub(crate) is_lower_bound: bool,
+    /// How long the warm-up took; absent where it was not over.
+    pub(crate) warm_up: Option<Span>,
 }
 
 impl Seen {
@@ -58,7 +60,52 @@ pub(crate) fn seen(round: &TcpRound, round_trip: Span) -> Seen {
         rate: goodput(&[measured]).and_then(|goodput| SendRate::new(goodput.rate)),
         mean: BitRate::mean(bytes, time.max(round.order.duration)).and_then(SendRate::new),
         is_lower_bound: measured.warm_up == warm_up::WarmUpEnd::NeverEnded,
+        warm_up: (measured.warm_up != warm_up::WarmUpEnd::NeverEnded).then(|| {
+            measured.ticks.iter().take(measured.warm_up.first()).map(|tick| tick.length.or_zero()).sum()
+        }),
     }
+}
+
+/// That a transfer began fast and then held a much lower rate, in words.
+fn slowing_down(rounds: &[MeasuredRound<'_>]) -> Option<String> {
+    rounds.iter().find_map(|round| {
+        let half = round.ticks.get(..round.ticks.len() / 2)?;
+        let rate = |tick: &ReceiverTick| tick.bytes.0 as f64 * 8.0 / tick.length.secs_f64().max(1e-9);
+        let early = half.iter().map(rate).sum::<f64>() / half.len().max(1) as f64;
+        let (first, later) = super::path_rates::held_down(early, round.ticks)?;
+        let fast = half.iter().rposition(|tick| rate(tick) * 2.0 > first + later)?;
+        let credit: ByteCount = half.iter().take(fast + 1).map(|tick| tick.bytes).sum();
+        let (first, later) = (BitRate(first as u64), BitRate(later as u64));
+        Some(format!(
+            "it fell for good from {first} to {later} after {credit}, as behind a token bucket that is empty then"
+        ))
+    })
+}
+
+/// That several streams, which came later, got far less than one stream in the same direction: what
+/// passes at first does not last. `all` are the results of one version in the order first run.
+pub(super) fn fell_behind(later: &TcpResult, all: &[TcpResult]) -> Option<String> {
+    let before = all.iter().take_while(|it| *it != later);
+    let of_direction = |it: &&TcpResult| it.pedigree.direction == later.pedigree.direction;
+    let first = before.filter(of_direction).find(|it| it.streams < later.streams)?;
+    let is_whole = [first, later].iter().all(|it| it.outcome == Outcome::Complete);
+    let (fast, slow) = (first.goodput?, later.goodput?);
+    if !is_whole || slow.0.saturating_mul(2) > fast.0 {
+        return None;
+    }
+    let round = |it: &TcpResult| -> Vec<ReceiverTick> {
+        it.receiver_ticks.chunk_by(|one, next| one.end < next.end).next().unwrap_or_default().to_vec()
+    };
+    let ticks = round(later);
+    let middle = BitRate(u64::midpoint(fast.0, slow.0));
+    let is_fast = |it: &ReceiverTick| BitRate::mean(it.bytes, it.length).is_some_and(|rate| rate > middle);
+    let credit = ticks.iter().rposition(is_fast).map_or(0, |last| last + 1);
+    let bytes: ByteCount = round(first).iter().chain(&ticks[..credit]).map(|it| it.bytes).sum();
+    Some(format!(
+        "TCP {} came at {fast} for the first {bytes} and at {slow} then: a token bucket was empty, or the path became \
+         slower; only the lower rate lasts",
+        later.pedigree.direction.name()
+    ))
 }
 
 /// One result per direction and number of streams, in the order first run.
@@ -218,7 +265,7 @@ fn result(
         fairness: receiver.as_ref().and_then(|end| {
             fairness::jain(&end.streams.iter().map(|stream| stream.bytes).collect::<Vec<_>>())
         }),
-        limit: judge(rounds, &measured, idle_rtt, load.as_ref(), path.across),
+        limit: with_slowing_down(judge(rounds, &measured, idle_rtt, load.as_ref(), path.across), &measured),
         latency_under_load: load,
         health: health(order.direction, &senders, &receivers),
         sender_ticks,
@@ -276,6 +323,14 @@ fn pedigree(version: IpVersion, direction: Direction, counted: TcpCount) -> Pedi
             "95 % interval of the mean over {slices}, after the warm-up, resampled by rounds"
         ),
     }
+}
+
+/// The verdict, and that the rate of its rounds does not last.
+fn with_slowing_down(mut limit: Limit, rounds: &[MeasuredRound<'_>]) -> Limit {
+    if let Some(slowing) = slowing_down(rounds) {
+        limit.evidence = format!("{slowing}; {}", limit.evidence);
+    }
+    limit
 }
 
 /// The verdict of most rounds.
@@ -404,5 +459,67 @@ mod tests {
         assert!(fallen.lasting().unwrap().bit_rate().0 < 15_000_000, "{fallen:?}");
         let steady = seen_of(&[20, 40, 80, 88, 86, 84, 87, 60, 88, 86, 85, 88]);
         assert_eq!(steady.lasting(), steady.rate);
+    }
+
+    fn slices(rates: &[u64]) -> Vec<ReceiverTick> {
+        let length = Span::from_millis(50);
+        let tick = |(at, rate): (i64, &u64)| ReceiverTick {
+            end: length * (at + 1),
+            length,
+            bytes: ByteCount(rate * 1_000_000 / 160),
+            ..ReceiverTick::default()
+        };
+        (0..).zip(rates).map(tick).collect()
+    }
+
+    #[test]
+    fn what_one_stream_got_of_a_buckets_credit_does_not_pass_for_what_lasts() {
+        // 15 Mbit/s with 6 MB of credit on a link of 90 Mbit/s.
+        let one = [5, 7, 16, 37, 78, 86, 87, 87, 87, 86, 88, 87, 87, 86, 87, 87];
+        let four = [17, 29, 61, 86, 86, 87, 87, 87, 34, 0, 5, 14, 17, 24, 19, 9, 14, 24, 17, 15, 14, 15];
+        let round = |mbit: &[u64], streams: u16| {
+            let order = TcpOrder {
+                duration: Span::from_millis(50) * mbit.len() as i64,
+                streams,
+                ..TcpOrder::new(Direction::Reverse, Span::from_millis(50))
+            };
+            TcpRound {
+                order,
+                ended: Ended { receiver_ticks: slices(mbit), ..Ended::default() },
+                arrived: None,
+                load: None,
+            }
+        };
+        let path = Path { version: IpVersion::V4, across: Across::Network };
+        let said = |rounds: &[TcpRound]| {
+            let results = results(path, rounds, None, &[Span::from_millis(40)]);
+            results.iter().filter_map(|it| fell_behind(it, &results)).collect::<Vec<_>>()
+        };
+        let fell = said(&[round(&one, 1), round(&four, 4)]);
+        assert_eq!(fell.len(), 1, "{fell:?}");
+        assert!(fell[0].starts_with("TCP down came at 8") && fell[0].contains("token bucket"), "{fell:?}");
+        let first = fell[0].split(" for the first ").nth(1).unwrap();
+        assert!(first.starts_with("9.") && first.contains(" MiB and at 1"), "{fell:?}");
+        assert_eq!(said(&[round(&one, 1), round(&one, 4)]), [""; 0], "as much as before");
+        assert_eq!(said(&[round(&four, 1), round(&one, 4)]), [""; 0], "several streams got more");
+    }
+
+    #[test]
+    fn a_transfer_that_emptied_a_bucket_is_said_to_have() {
+        let emptied = slices(&[80, 80, 79, 80, 80, 80, 14, 14, 14, 15, 14, 14, 14, 14, 14]);
+        let round = [MeasuredRound { ticks: &emptied, warm_up: WarmUpEnd::NeverEnded }];
+        let said = slowing_down(&round).unwrap();
+        assert!(said.contains("from 80.0 Mbit/s to 14.0 Mbit/s"), "{said}");
+        // One that holds its rate, speeds up, or has one slow moment at its end did not empty one.
+        for rates in [
+            &[80; 15][..],
+            &[5, 10, 20, 40, 60, 70, 80, 80, 80, 80, 80, 80, 80, 80, 80],
+            &[80, 80, 80, 80, 80, 80, 80, 80, 80, 80, 80, 80, 80, 14, 14],
+            &[80, 14, 14],
+        ] {
+            let ticks = slices(rates);
+            let round = [MeasuredRound { ticks: &ticks, warm_up: WarmUpEnd::NeverEnded }];
+            assert_eq!(slowing_down(&round), None, "{rates:?}");
+        }
     }
 }

@@ -30,11 +30,32 @@ pub(super) struct PathKnown {
     /// By how much the end of the last TCP transfer came after its plan: mostly a queue that
     /// drained. Absent before the first.
     pub(super) drain: Option<Span>,
+    /// By how much phases ended later than their durations and a few round trips explain: a lost
+    /// segment of an exchange costs more than a round trip.
+    pub(super) late: Span,
+    /// How long the last TCP transfer took to warm up, with one stream and with several.
+    pub(super) warm_up: [Option<WarmUp>; 2],
+}
+
+/// What a transfer showed of how long TCP takes to fill the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WarmUp {
+    /// It was over after that.
+    Took(Span),
+    /// It was not over when the transfer ended, which lasted so long.
+    NotOver(Span),
 }
 
 impl PathKnown {
     pub(super) fn new(round_trip: Span) -> Self {
-        Self { round_trip, rate: None, is_lower_bound: false, drain: None }
+        Self {
+            round_trip,
+            rate: None,
+            is_lower_bound: false,
+            drain: None,
+            late: Span::ZERO,
+            warm_up: [None; 2],
+        }
     }
 
     fn at_most(self, round_trip: Span) -> Self {
@@ -81,12 +102,46 @@ impl Phase {
         }
     }
 
+    /// As long as it must be to say more than that TCP was still speeding up.
+    fn well(self, ask: Ask, known: &PathKnown) -> Span {
+        match self {
+            Self::OneStream => tcp_well(known, 1),
+            Self::SeveralStreams => tcp_well(known, ask.streams),
+            Self::Udp => self.least(ask, known),
+        }
+    }
+
+    /// What is missing in this duration for twice the time of a transfer of this kind that was still
+    /// warming up when it ended.
+    pub(super) fn prolonged(self, ask: Ask, known: &PathKnown, duration: Span) -> Span {
+        let streams = match self {
+            Self::OneStream => 1,
+            Self::SeveralStreams => ask.streams,
+            Self::Udp => return Span::ZERO,
+        };
+        match known.warm_up[kind(streams)] {
+            Some(WarmUp::NotOver(lasted)) => (lasted * 2 - duration).or_zero(),
+            _ => Span::ZERO,
+        }
+    }
+
+    /// What people call it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::OneStream => "TCP with one stream",
+            Self::SeveralStreams => "TCP with several streams",
+            Self::Udp => "UDP",
+        }
+    }
+
     /// What is added to it by opening, attaching, starting and ending.
     pub(super) fn overhead(self, known: &PathKnown) -> Span {
         let exchanges = TRANSFER_OVERHEAD + known.round_trip * TRANSFER_ROUND_TRIPS;
         match self {
-            Self::OneStream | Self::SeveralStreams => exchanges + known.drain.unwrap_or(known.round_trip),
-            Self::Udp => exchanges + patience::after_the_end(known.round_trip),
+            Self::OneStream | Self::SeveralStreams => {
+                exchanges + known.drain.unwrap_or(known.round_trip).max(known.late)
+            }
+            Self::Udp => exchanges + patience::after_the_end(known.round_trip) + known.late,
         }
     }
 }
@@ -111,6 +166,11 @@ impl Extent {
     /// The same in one direction.
     pub(super) fn direction_cost(self, ask: Ask, known: &PathKnown) -> Span {
         self.phases(ask).iter().map(|phase| phase.least(ask, known) + phase.overhead(known)).sum()
+    }
+
+    /// The same where each transfer is long enough to warm up.
+    fn direction_well(self, ask: Ask, known: &PathKnown) -> Span {
+        self.phases(ask).iter().map(|phase| phase.well(ask, known) + phase.overhead(known)).sum()
     }
 
     /// The next smaller one.
@@ -144,7 +204,8 @@ pub(super) struct Plan {
     pub(super) whole: Span,
 }
 
-/// Chooses how much fits `left`: fewer rounds before fewer phases. One round over TCP with several
+/// Chooses how much fits `left`: fewer rounds before fewer phases, and one round of transfers that
+/// are long enough before two of transfers that never leave slow start. One round over TCP with several
 /// streams is always run, however long it takes. On short paths phases cost so little that one
 /// round of all of them is run whatever the budget.
 pub(super) fn plan(ask: Ask, paths: &[PathKnown], left: Span) -> Plan {
@@ -153,6 +214,10 @@ pub(super) fn plan(ask: Ask, paths: &[PathKnown], left: Span) -> Plan {
     let rounds_cost = |rounds: u16, extent: Extent| -> Span {
         paths.iter().map(|known| extent.cost(ask, known)).sum::<Span>() * i64::from(rounds)
     };
+    let rounds_well = |rounds: u16| -> Span {
+        let each: Span = paths.iter().map(|known| Extent::Whole.direction_well(ask, known) * 2).sum();
+        each * i64::from(rounds)
+    };
     let near: Vec<PathKnown> = paths.iter().map(|known| known.at_most(NEAR)).collect();
     let near_whole: Span = near.iter().map(|known| Extent::Whole.cost(ask, known)).sum();
     let allowed = left.max(idle_time(&near, blocks) + near_whole);
@@ -160,7 +225,10 @@ pub(super) fn plan(ask: Ask, paths: &[PathKnown], left: Span) -> Plan {
     let by_rounds = (1..=asked).rev().map(|rounds| (rounds, Extent::Whole));
     let by_phases = [(1, Extent::WithoutOneStream), (1, Extent::SeveralStreams)];
     let mut choices = by_rounds.chain(by_phases);
-    let fits = choices.find(|(rounds, extent)| idle + rounds_cost(*rounds, *extent) <= allowed);
+    let fits = choices.find(|(rounds, extent)| match rounds {
+        1 => idle + rounds_cost(1, *extent) <= allowed,
+        _ => idle + rounds_well(*rounds) <= left,
+    });
     let (rounds, extent) = fits.unwrap_or((1, Extent::SeveralStreams));
     let cost = idle + rounds_cost(rounds, extent);
     let fills = ask.tcp || ask.udp;
@@ -170,7 +238,7 @@ pub(super) fn plan(ask: Ask, paths: &[PathKnown], left: Span) -> Plan {
         blocks,
         cost,
         takes: if fills { left.max(cost) } else { cost },
-        whole: idle_time(paths, MOST_BLOCKS) + rounds_cost(asked, Extent::Whole),
+        whole: idle_time(paths, MOST_BLOCKS) + rounds_well(asked),
     }
 }
 
@@ -187,10 +255,13 @@ pub(super) fn durations(
         (left - needed(ask, extent, ahead)).or_zero() / i64::try_from(ahead.len().max(1)).unwrap_or(1);
     let phases = extent.phases(ask);
     let least: Vec<Span> = phases.iter().map(|phase| phase.least(ask, known)).collect();
+    let mut pot = least.iter().copied().sum::<Span>() + spare;
+    let well: Vec<Span> = phases.iter().map(|phase| phase.well(ask, known)).collect();
+    // Where there is time for it, each is long enough to warm up.
+    let least = if well.iter().copied().sum::<Span>() <= pot { well } else { least };
     let mut given = least.clone();
     // A phase whose share is below its least keeps its least; the others share the rest.
     let mut sharing: Vec<usize> = (0..phases.len()).collect();
-    let mut pot = least.iter().copied().sum::<Span>() + spare;
     loop {
         let shares: i64 = sharing.iter().map(|index| phases[*index].share()).sum();
         let share = |index: usize| pot * phases[index].share() / shares.max(1);
@@ -214,6 +285,81 @@ pub(super) fn are_near(paths: &[PathKnown]) -> bool {
 /// What is ahead takes at the least.
 pub(super) fn needed(ask: Ask, extent: Extent, ahead: &[PathKnown]) -> Span {
     ahead.iter().map(|known| extent.direction_cost(ask, known)).sum()
+}
+
+/// The same where several rounds are ahead: these are run only if their transfers are long enough.
+pub(super) fn needed_well(ask: Ask, extent: Extent, ahead: &[PathKnown]) -> Span {
+    ahead.iter().map(|known| extent.direction_well(ask, known)).sum()
+}
+
+/// What is said of the end of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Promise {
+    /// When it is to be over by plan, since its beginning: what transfers are made to fill.
+    pub(super) ends: Span,
+    /// What was announced, with a margin that transfers leave.
+    pub(super) announced: Span,
+    /// By how much that may be exceeded.
+    pub(super) tolerance: Span,
+    /// How often it was said that the test takes longer than asked for.
+    pub(super) said: u8,
+}
+
+/// What to do about what is still to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// It is in time.
+    Fits,
+    /// That it takes longer is announced, and this is promised instead.
+    Takes(Promise),
+    /// What is next is left out.
+    TooLong,
+}
+
+impl Promise {
+    /// As it stands once a phase has announced by itself that all of it takes `total`.
+    pub(super) fn or_announced(self, total: Span) -> Self {
+        if total <= self.longest() {
+            return self;
+        }
+        Self { announced: total, said: self.said + 1, ..self }
+    }
+
+    /// What nobody minds.
+    fn longest(&self) -> Span {
+        self.ends.max(self.announced) + self.tolerance
+    }
+
+    /// Whether what is still to come, `rest` by plan, is in time. A time that was announced once is
+    /// believed: the second one has a quarter of the rest in hand, and there is no third.
+    pub(super) fn judge(self, done: Span, rest: Span) -> Rest {
+        match () {
+            () if done + rest <= self.longest() => Rest::Fits,
+            () if self.said < MAX_SAID => {
+                let announced = done + rest * 5 / 4;
+                Rest::Takes(Self { ends: done + rest, announced, said: self.said + 1, ..self })
+            }
+            () => Rest::TooLong,
+        }
+    }
+}
+
+/// By how much each phase will be late, as far as setting up has shown, which took so long: lost
+/// segments of its exchanges cost as much in those of a transfer. What hosts and the search for the
+/// MTU vary by is not counted.
+pub(super) fn late_after_set_up(paths: &[PathKnown], took: Span) -> Span {
+    let over = (took - set_up(paths) * 3 / 2).or_zero() / i64::try_from(paths.len().max(1)).unwrap_or(1);
+    (over * TRANSFER_ROUND_TRIPS / SET_UP_ROUND_TRIPS).min(MOST_LATE_UNSEEN)
+}
+
+/// What a UDP stream took beyond its duration that its exchanges do not explain.
+pub(super) fn late(known: &PathKnown, over: Span) -> Span {
+    (over - Phase::Udp.overhead(&PathKnown { late: Span::ZERO, ..*known })).or_zero()
+}
+
+/// Where the warm-up of a transfer with so many streams is in [`PathKnown::warm_up`].
+pub(super) fn kind(streams: u16) -> usize {
+    usize::from(streams > 1)
 }
 
 /// The part of what a TCP transfer took beyond its duration that its exchanges do not explain.
@@ -240,6 +386,19 @@ fn tcp_least(known: &PathKnown, streams: u16) -> Span {
     SHORTEST.max(slow_start(known, streams) + known.round_trip.or_zero() * (FLAT_ROUNDS + COUNTED_ROUNDS))
 }
 
+/// The same with a margin: no congestion control doubles in each round trip up to the end of slow
+/// start. What an earlier transfer showed counts for more: after its warm-up as much again is
+/// measured, and one that was not over takes twice as long the next time.
+fn tcp_well(known: &PathKnown, streams: u16) -> Span {
+    let rounds = known.round_trip.or_zero() * (FLAT_ROUNDS + COUNTED_ROUNDS);
+    let by_rule = (slow_start(known, streams) + rounds) * 2;
+    let seen = match known.warm_up[kind(streams)] {
+        Some(WarmUp::Took(time) | WarmUp::NotOver(time)) => time * 2,
+        None => Span::ZERO,
+    };
+    tcp_least(known, streams).max(by_rule).max(seen)
+}
+
 fn f64_of(rate: BitRate) -> f64 {
     rate.0 as f64
 }
@@ -254,7 +413,14 @@ pub(super) fn idle_blocks(paths: &[PathKnown], left: Span) -> u16 {
 }
 
 fn idle_time(paths: &[PathKnown], blocks: u16) -> Span {
-    paths.iter().map(|known| IDLE_SENDING + known.round_trip.or_zero() * i64::from(blocks)).sum()
+    let exchanges = i64::from(blocks) + i64::from(empties_queues(blocks));
+    paths.iter().map(|known| IDLE_SENDING + known.round_trip.or_zero() * exchanges).sum()
+}
+
+/// Whether the first of so many blocks waits for queues to be empty. Where there are many, those
+/// that are measured later show the path without a queue.
+pub(super) fn empties_queues(blocks: u16) -> bool {
+    blocks < MOST_BLOCKS
 }
 
 /// What everything before the first block takes from the connection on: the reservation, the echo
@@ -426,6 +592,10 @@ const TRANSFER_ROUND_TRIPS: i64 = 5;
 /// trips.
 const SET_UP: Span = Span::from_millis(250);
 const SET_UP_ROUND_TRIPS: i64 = 8;
+/// Before a phase has shown how late it is, it is taken for no later than that.
+const MOST_LATE_UNSEEN: Span = Span::from_secs(1);
+/// A person is told no more often that a test takes longer.
+const MAX_SAID: u8 = 2;
 /// Up to here a round trip is short: each phase costs little more than its shortest duration.
 const NEAR: Span = Span::from_millis(50);
 /// What an unknown path is taken for.

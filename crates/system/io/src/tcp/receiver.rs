@@ -165,7 +165,10 @@ impl<'a> Receiver<'a> {
         let why = match last.map(|last| now - last) {
             None => "nothing came".to_owned(),
             Some(silent) if silent > DRAINS_NOT => format!("nothing more came for {silent}"),
-            Some(_) => "the sender did not end when it should have".to_owned(),
+            Some(_) => {
+                let late = (now - self.planned_end).or_zero();
+                format!("its end had not come {late} after its time was up")
+            }
         };
         Err(io::Error::new(ErrorKind::TimedOut, why))
     }

@@ -96,7 +96,7 @@ impl Page {
 
     /// Of how much of the planned time the figures are, and why not of all of it.
     fn ended_early(&self, sheet: &mut Sheet<'_>) -> io::Result<()> {
-        sheet.row("ended early", |v| {
+        sheet.row("not whole", |v| {
             let early = self.of(v).into_iter().filter(|r| r.outcome != Outcome::Complete);
             let texts: Vec<String> = early.map(after).collect();
             (!texts.is_empty()).then(|| texts.join(" / "))

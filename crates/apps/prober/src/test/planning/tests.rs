@@ -158,6 +158,65 @@ fn a_queue_that_was_seen_to_drain_is_planned_for() {
     assert!(are_near(&[known(50, None)]) && !are_near(&[known(50, None), path]));
 }
 
+#[test]
+fn two_rounds_that_never_leave_slow_start_are_not_preferred_to_one_that_does() {
+    let paths = [known(30, None); 2];
+    let left = Span::from_secs(15) - set_up(&paths);
+    let asked = plan(ASK, &paths, left);
+    assert_eq!((asked.rounds, asked.extent), (1, Extent::Whole), "{asked:?}");
+    // With the time that is said to be enough, each transfer of two rounds has time to warm up.
+    let whole = plan(ASK, &paths, asked.whole);
+    assert_eq!(whole.rounds, 2);
+    let legs = [known(30, None); 8];
+    let left = asked.whole - idle_time(&paths, whole.blocks);
+    for (phase, duration) in durations(ASK, whole.extent, &legs[0], &legs, left) {
+        assert!(duration >= phase.well(ASK, &legs[0]), "{phase:?} {duration}");
+    }
+}
+
+#[test]
+fn after_a_transfer_that_never_warmed_up_the_next_one_has_twice_its_time() {
+    let lasted = millis(900);
+    let cold = PathKnown { warm_up: [None, Some(WarmUp::NotOver(lasted))], ..known(30, Some(10_000_000)) };
+    assert_eq!(Phase::SeveralStreams.prolonged(ASK, &cold, lasted), lasted);
+    assert_eq!(Phase::OneStream.prolonged(ASK, &cold, lasted), Span::ZERO);
+    let given = durations(ASK, Extent::Whole, &cold, &[cold], Span::from_secs(9));
+    assert!(given.iter().all(|(phase, duration)| *duration >= phase.well(ASK, &cold)), "{given:?}");
+    assert!(Phase::SeveralStreams.well(ASK, &cold) == lasted * 2);
+    let warm = PathKnown { warm_up: [None, Some(WarmUp::Took(lasted))], ..cold };
+    assert_eq!(Phase::SeveralStreams.prolonged(ASK, &warm, lasted), Span::ZERO);
+    assert_eq!(Phase::SeveralStreams.well(ASK, &warm), lasted * 2, "as much is measured as is left out");
+}
+
+#[test]
+fn a_test_does_not_say_three_times_how_long_it_takes() {
+    let second = Span::from_secs(1);
+    let first = Promise { ends: second * 16, announced: second * 16, tolerance: second, said: 1 };
+    assert_eq!(first.judge(second * 10, second * 7), Rest::Fits);
+    let Rest::Takes(next) = first.judge(second * 12, second * 8) else { panic!() };
+    assert_eq!((next.ends, next.said), (second * 20, 2), "transfers do not fill the margin");
+    assert_eq!(next.announced, second * 22, "with a quarter of the rest in hand");
+    assert_eq!(next.judge(second * 20, second * 3), Rest::Fits);
+    assert_eq!(next.judge(second * 20, second * 4), Rest::TooLong);
+    // What a phase has announced by itself counts as well, and transfers do not fill it.
+    assert_eq!(first.or_announced(second * 17), first);
+    assert_eq!(first.or_announced(second * 20), Promise { announced: second * 20, said: 2, ..first });
+}
+
+#[test]
+fn exchanges_that_lose_segments_are_not_planned_as_round_trips() {
+    let paths = [known(120, None); 2];
+    assert_eq!(late_after_set_up(&paths, set_up(&paths) * 5 / 4), Span::ZERO, "hosts vary");
+    let late = late_after_set_up(&paths, set_up(&paths) * 3 / 2 + millis(1600));
+    assert_eq!(late, millis(500), "five of eight round trips of 800 ms in all");
+    assert_eq!(late_after_set_up(&paths, Span::from_secs(60)), Span::from_secs(1));
+    let lossy = PathKnown { late, ..paths[0] };
+    let cost = |known: &PathKnown| Phase::Udp.overhead(known);
+    assert_eq!(cost(&lossy) - cost(&paths[0]), late);
+    assert_eq!(super::late(&lossy, cost(&paths[0]) + millis(700)), millis(700));
+    assert!(Phase::OneStream.overhead(&lossy) > Phase::OneStream.overhead(&paths[0]));
+}
+
 const LARGE: Datagram = Datagram { payload: 1472, headers: 28 };
 
 fn rate(bits: u64) -> Option<SendRate> {
