@@ -312,7 +312,7 @@ pub enum ServerMessage {
         /// How it ended.
         outcome: Outcome,
         /// What the responder saw.
-        #[serde(serialize_with = "older::report")]
+        #[serde(serialize_with = "older::report", deserialize_with = "older::read_report")]
         report: EndReport,
     },
     /// I heard you.

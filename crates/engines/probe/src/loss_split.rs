@@ -34,9 +34,16 @@ pub fn split(sent: u64, receiver: Option<&UdpReceiverEnd>) -> LossSplit {
     }
 }
 
-/// The loss of several streams together, which sent so many datagrams in all.
+/// The loss of several streams together, which sent so many datagrams in all. A stream that lost
+/// nothing, perhaps because nobody observed it, takes nothing from what is known of the others.
 pub fn total(sent: u64, splits: impl IntoIterator<Item = LossSplit>) -> LossSplit {
-    let sum = splits.into_iter().reduce(|sum, next| LossSplit {
+    let splits: Vec<LossSplit> = splits.into_iter().collect();
+    let is_any_known = splits.iter().any(|split| split.host.is_some());
+    let losing = splits.into_iter().map(|split| match split.lost {
+        0 if is_any_known => LossSplit { host: Some(0), network: Some(0), ..split },
+        _ => split,
+    });
+    let sum = losing.reduce(|sum, next| LossSplit {
         lost: sum.lost.saturating_add(next.lost),
         host: both(sum.host, next.host),
         network: both(sum.network, next.network),
@@ -192,10 +199,13 @@ mod tests {
         assert_eq!((told.lost, told.host, told.network), (10, Some(4), Some(6)));
         let unheard = split(100, None);
         assert_eq!((unheard.host, unheard.network, unheard.unknown), (None, None, 100));
-        for pair in [[told.clone(), silent], [told, unheard]] {
-            let total = total(200, pair);
-            assert_eq!((total.host, total.network), (None, None), "{total:?}");
-        }
+        let host_and_network = |pair: [&LossSplit; 2]| {
+            let total = total(200, pair.map(Clone::clone));
+            (total.host, total.network, total.unknown)
+        };
+        assert_eq!(host_and_network([&told, &silent]), (None, None, 0));
+        assert_eq!(host_and_network([&told, &unheard]), (Some(4), Some(6), 100), "of those that are lost");
+        assert_eq!(host_and_network([&unheard, &unheard]), (None, None, 200));
         assert_eq!(sum([counted, HostDrops::default()]), HostDrops::default());
     }
 }

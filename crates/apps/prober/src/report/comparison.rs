@@ -3,9 +3,10 @@
 use netaware_probe::compare::{self, RoundSamples, Share, Standing};
 use netaware_probe::loss_split;
 use netaware_record::{
-    Comparison, Direction, IpVersion, Metric, Side, TcpResult, UdpResult, Use, VersionResult,
+    Comparison, Direction, IpVersion, Metric, Outcome, Side, StreamEnd, TcpResult, UdpResult, Use,
+    VersionResult,
 };
-use netaware_units::Span;
+use netaware_units::{ByteCount, Span};
 
 use super::{Findings, tcp};
 use crate::transfer::TcpRound;
@@ -43,8 +44,8 @@ fn lacks(result: &VersionResult) -> Vec<Use> {
 
 /// Why a version is of no use to TCP: it was tried, and nothing came.
 fn stalled(result: &VersionResult) -> Option<&'static str> {
-    let carried = |tcp: &TcpResult| tcp.goodput.is_some_and(|rate| rate.0 > 0);
-    (!result.tcp.is_empty() && !result.tcp.iter().any(carried))
+    let stalled = |tcp: &TcpResult| tcp.carried_nothing() && tcp.outcome != Outcome::Interrupted;
+    (!result.tcp.is_empty() && result.tcp.iter().all(stalled))
         .then_some("TCP connected, and its data did not come through")
 }
 
@@ -181,11 +182,13 @@ fn is_lower_bound(result: &VersionResult, metric: Metric, direction: Direction) 
 /// UDP was sent at less than TCP had reached, and much of it was lost: the path did not go on
 /// carrying what TCP was seen to get. It changed, or a token bucket was empty by then.
 fn did_not_last(result: &VersionResult, direction: Direction) -> Option<String> {
-    let tcp = result.tcp.iter().filter(|tcp| tcp.pedigree.direction == direction);
-    let reached = tcp.filter_map(|tcp| tcp.goodput).max()?;
+    let tcp = || result.tcp.iter().filter(|tcp| tcp.pedigree.direction == direction);
+    let reached = tcp().filter_map(|tcp| tcp.goodput).max()?;
+    // Losses that TCP met as well are the path's at any rate.
+    let usual = tcp().filter_map(resent_share).fold(0.0, f64::max) * AS_TCP;
     udp(result, direction).find_map(|udp| {
         let planned = udp.planned.filter(|planned| *planned < reached)?;
-        let ratio = udp.loss.ratio.filter(|ratio| ratio.lo > MUCH_LOSS)?;
+        let ratio = udp.loss.ratio.filter(|ratio| ratio.lo > MUCH_LOSS.max(usual))?;
         let (version, lost) = (result.version.name(), ratio.estimate * 100.0);
         Some(format!(
             "UDP {} over {version} at {planned}, which is less than TCP had reached, lost {lost:.0} %: the path did \
@@ -193,6 +196,16 @@ fn did_not_last(result: &VersionResult, direction: Direction) -> Option<String> 
             direction.name()
         ))
     })
+}
+
+/// The share of its bytes that a transfer had to send again.
+fn resent_share(tcp: &TcpResult) -> Option<f64> {
+    let sender = tcp.sender.as_ref()?;
+    let sum = |of: fn(&StreamEnd) -> Option<ByteCount>| -> Option<u64> {
+        sender.streams.iter().map(|stream| of(stream).map(|bytes| bytes.0)).sum()
+    };
+    let (sent, resent) = (sum(|stream| stream.bytes_sent)?, sum(|stream| stream.bytes_resent)?);
+    (sent > 0).then(|| resent as f64 / sent as f64)
 }
 
 /// Losses of streams of unlike rates are those of the rates.
@@ -204,8 +217,10 @@ fn unlike_rates(v4: &VersionResult, v6: &VersionResult, direction: Direction) ->
         .then(|| format!("the streams had unlike rates, {of_v4} over IPv4 and {of_v6} over IPv6"))
 }
 
-/// TCP itself would not have reached a rate with so much loss.
+/// TCP itself would not have reached a rate with so much loss, unless it met as much.
 const MUCH_LOSS: f64 = 0.05;
+/// UDP's share of losses on a path that loses at random may exceed TCP's by this factor.
+const AS_TCP: f64 = 2.0;
 /// Rates of TCP over the same path differ by less from turn to turn.
 const ALIKE: f64 = 1.1;
 

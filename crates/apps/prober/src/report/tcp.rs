@@ -53,7 +53,7 @@ pub(crate) fn seen(round: &TcpRound, round_trip: Span) -> Seen {
     let rate_of = |ticks: &[ReceiverTick]| {
         let bytes: ByteCount = ticks.iter().map(|tick| tick.bytes).sum();
         let time: Span = ticks.iter().map(|tick| tick.length.or_zero()).sum();
-        BitRate::mean(bytes, time).map(|rate| SendRate::at_least(rate.0))
+        BitRate::mean(bytes, time).and_then(SendRate::new)
     };
     Seen {
         lately: rate_of(last).filter(|_| last.len() > 1),
@@ -459,6 +459,9 @@ mod tests {
         assert!(fallen.lasting().unwrap().bit_rate().0 < 15_000_000, "{fallen:?}");
         let steady = seen_of(&[20, 40, 80, 88, 86, 84, 87, 60, 88, 86, 85, 88]);
         assert_eq!(steady.lasting(), steady.rate);
+        // The link was gone for a while, and no rate follows from that.
+        let cut = seen_of(&[20, 40, 80, 88, 86, 84, 87, 88, 86, 85, 88, 87, 0, 0, 0, 0, 0, 0]);
+        assert_eq!((cut.lately, cut.lasting()), (None, cut.rate), "a silent end is no rate of 1 bit/s");
     }
 
     fn slices(rates: &[u64]) -> Vec<ReceiverTick> {

@@ -90,9 +90,10 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
     })
 }
 
-/// The sum of what ends counted; `None` where none of them did.
+/// The sum of what ends counted; `None` where one of them did not: a part is not the whole.
 fn told<T>(ends: &[&T], count: impl Fn(&T) -> Option<u64>) -> Option<u64> {
-    ends.iter().filter_map(|end| count(end)).reduce(u64::saturating_add)
+    let counts: Option<Vec<u64>> = ends.iter().map(|end| count(end)).collect();
+    counts?.into_iter().reduce(u64::saturating_add)
 }
 
 /// Datagrams that left in a round. A sender that died could not tell; the highest number received

@@ -1,11 +1,13 @@
 //! Figures that nobody measured, for peers of older versions.
 //!
 //! They are absent in our own structures. Versions before that demand a number for some of them and
-//! take zero for unknown, so zero is what is sent; who reads it here takes it for unknown, too.
+//! take zero for unknown, so zero is what is sent. Where zero is never a true value, who reads it
+//! here takes it for unknown, too; where it is one, the report names what was filled in
+//! (`untold`).
 
 use netaware_record::{SenderTick, StreamEnd, StreamSample};
 use serde::ser::{Error, SerializeSeq as _};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::EndReport;
@@ -42,8 +44,17 @@ pub(super) fn samples<S: Serializer>(samples: &[StreamSample], to: S) -> Result<
 pub(super) fn report<S: Serializer>(report: &EndReport, to: S) -> Result<S::Ok, S::Error> {
     let mut value = serde_json::to_value(report).map_err(S::Error::custom)?;
     if let EndReport::UdpReceiver(_) = report {
-        fill(&mut value, &["duplicates", "reordered", "calls"]);
-        fill(&mut value["drops"], &["socket", "stack", "nic"]);
+        let mut untold = Vec::new();
+        for (part, demanded) in UDP_RECEIVER {
+            let Some(fields) = value.pointer_mut(part) else { continue };
+            untold.extend(
+                demanded.iter().filter(|name| fields[**name].is_null()).map(|name| format!("{part}/{name}")),
+            );
+            fill(fields, demanded);
+        }
+        if !untold.is_empty() {
+            value["untold"] = untold.into();
+        }
     }
     for (part, demanded) in
         [("/cpu", "busiest_thread"), ("/gaps", "planned"), ("/bursts/arrived_over", "planned")]
@@ -53,6 +64,25 @@ pub(super) fn report<S: Serializer>(report: &EndReport, to: S) -> Result<S::Ok, 
         }
     }
     value.serialize(to)
+}
+
+/// Of these counts zero is a usual value, so that what was filled in is named beside them.
+const UDP_RECEIVER: [(&str, &[&str]); 2] =
+    [("", &["duplicates", "reordered", "calls"]), ("/drops", &["socket", "stack", "nic"])];
+
+/// Takes back what the other end filled in and says that it did.
+pub(super) fn read_report<'de, D: Deserializer<'de>>(from: D) -> Result<EndReport, D::Error> {
+    let mut value = Value::deserialize(from)?;
+    let untold = value.as_object_mut().and_then(|fields| fields.remove("untold"));
+    let names = untold.as_ref().and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    for (part, name) in names.filter_map(|path| path.rsplit_once('/')) {
+        // Only counts that may be absent: a peer cannot take away what is demanded.
+        let is_ours = UDP_RECEIVER.iter().any(|(ours, all)| *ours == part && all.contains(&name));
+        if let Some(fields) = value.pointer_mut(part).filter(|_| is_ours).and_then(Value::as_object_mut) {
+            fields.remove(name);
+        }
+    }
+    serde_json::from_value(value).map_err(serde::de::Error::custom)
 }
 
 fn fill(value: &mut Value, demanded: &[&'static str]) {
@@ -137,7 +167,8 @@ mod tests {
         };
         assert_eq!((end.calls, end.jitter, end.receive_buffer), (None, None, None));
         assert_eq!((end.cpu.unwrap().busiest_thread, end.gaps.unwrap().planned), (None, None));
-        assert_eq!(end.drops.total(), Some(3));
+        assert_eq!(end.drops, HostDrops { socket: Some(3), ..HostDrops::default() });
+        assert_eq!((end.duplicates, end.reordered), (None, None));
 
         let samples = vec![StreamSample { at: Span(4), ..StreamSample::default() }];
         let message = ServerMessage::StreamSamples { test: 1, stream: 0, samples: samples.clone() };

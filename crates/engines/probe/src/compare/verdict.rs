@@ -18,13 +18,19 @@ fn verdict(purpose: Use, metrics: &[MetricComparison], standings: [Standing<'_>;
         (None, None) => match <(Option<&str>, Option<&str>)>::from(
             [v4, v6].map(|it| it.stalled.filter(|_| purpose == Use::Bulk)),
         ) {
-            (Some(why), None) => (Preference::V6, format!("over IPv4 {why}")),
-            (None, Some(why)) => (Preference::V4, format!("over IPv6 {why}")),
+            (Some(why), None) => (preferred(v6, Preference::V6, purpose), format!("over IPv4 {why}")),
+            (None, Some(why)) => (preferred(v4, Preference::V4, purpose), format!("over IPv6 {why}")),
             (Some(why), Some(_)) => (Preference::NotCompared, format!("over both versions {why}")),
             (None, None) => weigh(&relevant(purpose, metrics), || too_little(purpose, [v4, v6])),
         },
     };
     Verdict { purpose, prefer, because }
+}
+
+/// A version is preferred to one that failed only if it has itself what counts for this use.
+fn preferred(standing: Standing<'_>, version: Preference, purpose: Use) -> Preference {
+    let is_measured = !standing.is_broken && !standing.lacks.contains(&purpose);
+    if is_measured { version } else { Preference::NotCompared }
 }
 
 /// Why there is nothing to compare.

@@ -133,7 +133,7 @@ impl<'a> Receiver<'a> {
                 return Ok(Ending::Stopped);
             }
             if now >= self.planned_end && self.is_overdue(stream, reading.bytes, now) {
-                return self.end_unheard(now);
+                return self.end_unheard(stream, reading, now);
             }
         }
     }
@@ -156,9 +156,16 @@ impl<'a> Receiver<'a> {
 
     /// The end of a stream whose sender has not been heard to end. The reset with which it ends
     /// goes once and may be lost; the data that came up to the planned end are a whole transfer.
-    fn end_unheard(&self, now: Mono) -> io::Result<Ending> {
-        let last = self.last_byte.get();
-        let came_to_the_end = last.is_some_and(|last| self.is_about_over(last)) && now < self.drained_by;
+    /// A stream that fell silent before is not whole, whatever others of its transfer did.
+    fn end_unheard(&self, stream: &TcpStream, reading: &Reading, now: Mono) -> io::Result<Ending> {
+        let own = reading.moments.last;
+        let last = own.or_else(|| self.last_byte.get());
+        let usual = own.zip(reading.moments.first).map_or(Span::ZERO, |(last, first)| {
+            silence_that_ends(ByteCount(reading.bytes), last - first, round_trip(stream))
+        });
+        let was_silent = own.is_some_and(|last| (self.planned_end - last) > usual);
+        let came_to_the_end =
+            last.is_some_and(|last| self.is_about_over(last)) && !was_silent && now < self.drained_by;
         if came_to_the_end && !self.limited_in_bytes {
             return Ok(Ending::Planned);
         }
