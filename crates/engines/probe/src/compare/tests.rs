@@ -474,7 +474,7 @@ fn a_version_over_which_tcp_carries_nothing_is_not_preferred_for_bulk() {
     let told: Vec<(Preference, &str)> = verdicts.iter().map(|it| (it.prefer, it.because.as_str())).collect();
     assert_eq!(told[0], (Preference::V4, "over IPv6 TCP connected, and its data did not come through"));
     assert_eq!(told[1].0, Preference::NoDifferenceShown);
-    let bare = Standing { lacks: vec![Use::Bulk], ..Standing::default() };
+    let bare = Standing { lacks: &[Use::Bulk], ..Standing::default() };
     let over_v6 = Standing { stalled: why, ..Standing::default() };
     let verdicts = compare(&samples, [bare, over_v6]).verdicts;
     assert_eq!(verdicts[0].prefer, Preference::NotCompared, "IPv4 has no rate either");
