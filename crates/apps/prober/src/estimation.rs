@@ -209,7 +209,7 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
     if let Some(follow) = request.follow {
         following::follow(request, follow, &mut lanes, stop, &mut watch);
     } else {
-        let exchange = lease::exchange(&lanes, watch.done());
+        let exchange = lease::exchange(&lanes);
         let alive = i64::try_from(lanes.iter().filter(|lane| lane.is_alive()).count()).unwrap_or(1);
         watch.announce(with_opening(request.time, exchange) * (ways * alive), exchange);
         if let Some(lane) = lanes.iter().find(|lane| lane.is_alive()) {

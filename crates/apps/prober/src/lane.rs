@@ -21,6 +21,8 @@ pub(crate) struct Lane {
     pub(crate) result: VersionResult,
     pub(crate) warnings: Vec<String>,
     session: Option<Session>,
+    /// How long it took to connect and to greet the responder.
+    pub(crate) opening: Span,
     pub(crate) echo: Option<EchoFlow>,
     pub(crate) responder: Option<HostInfo>,
     pub(crate) local: Option<IpAddr>,
@@ -51,6 +53,7 @@ impl Lane {
             result: VersionResult::new(version),
             warnings: Vec::new(),
             session: None,
+            opening: Span::ZERO,
             echo: None,
             responder: None,
             local: None,
@@ -316,13 +319,19 @@ pub(crate) fn open_all(target: &Target, stop: &StopFlag) -> Vec<Lane> {
     std::thread::scope(|scope| {
         let opening: Vec<_> = versions
             .iter()
-            .map(|version| (*version, scope.spawn(|| open_one(target, *version, &resolved, stop))))
+            .map(|version| {
+                let open = || {
+                    let began_at = clock::now();
+                    (open_one(target, *version, &resolved, stop), clock::now() - began_at)
+                };
+                (*version, scope.spawn(open))
+            })
             .collect();
         opening
             .into_iter()
             .map(|(version, thread)| match thread.join() {
-                Ok(Ok(session)) => Lane::alive(session),
-                Ok(Err(failure)) => Lane::dead(version, &failure),
+                Ok((Ok(session), opening)) => Lane { opening, ..Lane::alive(session) },
+                Ok((Err(failure), _)) => Lane::dead(version, &failure),
                 Err(_) => {
                     let cause = Cause::System("the connecting thread panicked".into());
                     Lane::dead(version, &Failure::new("connect", None, cause))

@@ -52,7 +52,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     }
     let mut probes: Vec<Vec<Probe>> =
         lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease)).collect();
-    let exchange = lease::exchange(&lanes, watch.done());
+    let exchange = lease::exchange(&lanes);
     watch.announce(promise(request, &lanes, &probes, &needs, blocks), exchange);
     let mut course = Course {
         request,

@@ -27,11 +27,11 @@ pub(crate) fn around(lanes: &[Lane], transfers: i64, connects: i64) -> Span {
 }
 
 /// What one exchange with the responder takes: a round trip, or more where packets are lost, as
-/// opening the sessions has shown, which took `opening`.
-pub(crate) fn exchange(lanes: &[Lane], opening: Span) -> Span {
+/// opening the sessions has shown. Over a version that nobody answered there is none.
+pub(crate) fn exchange(lanes: &[Lane]) -> Span {
     let alive = lanes.iter().filter(|lane| lane.is_alive());
-    let longest = alive.map(Lane::round_trip).max().unwrap_or_default();
-    longest.max(opening / OPENING_ROUND_TRIPS)
+    let of_lane = |lane: &Lane| lane.round_trip().max(lane.opening / OPENING_ROUND_TRIPS);
+    alive.map(of_lane).max().unwrap_or_default()
 }
 
 /// Of opening a session, or a little more: connecting a few times, hello, welcome.

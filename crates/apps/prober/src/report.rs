@@ -366,7 +366,9 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
                     tcp.streams,
                     tcp.measured,
                 ));
-            } else if tcp.warm_up.as_ref().is_some_and(|it| it.rule == netaware_probe::warm_up::NEVER_ENDED) {
+            } else if tcp.limit.by != LimitedBy::RequestedRate
+                && tcp.warm_up.as_ref().is_some_and(|it| it.rule == netaware_probe::warm_up::NEVER_ENDED)
+            {
                 warnings.push(format!(
                     "{name}: TCP {} with {} stream(s) was still speeding up when it ended; a longer --time would show more",
                     tcp.pedigree.direction.name(),

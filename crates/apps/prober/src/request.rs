@@ -147,11 +147,14 @@ pub struct TcpRequest {
 }
 
 impl TcpRequest {
+    /// How long a transfer lasts that nobody limited.
+    pub const TIME: Span = Span::from_secs(10);
+
     /// One stream for 10 s.
     pub fn new(target: Target) -> Self {
         Self {
             target,
-            time: Span::from_secs(10),
+            time: Self::TIME,
             bytes: None,
             blocks: None,
             block_spacing: None,

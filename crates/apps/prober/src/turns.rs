@@ -71,7 +71,7 @@ pub(crate) fn take(
     let around = lease::around(&lanes, i64::from(rounds), course.connects);
     let drain = (course.drain)(course.time / i64::from(rounds));
     lane::reserve_all(&mut lanes, course.time * versions + around + drain + SLACK, stop, &mut watch);
-    let exchange = lease::exchange(&lanes, watch.done());
+    let exchange = lease::exchange(&lanes);
     let rest = course.lasts(&lanes, rounds, exchange);
     let preparing = (course.preparing)(exchange) * i64::try_from(alive).unwrap_or(1);
     watch.announce(preparing + rest, exchange);

@@ -286,7 +286,7 @@ impl EchoTrain {
     }
 
     fn wait_until(&mut self, now: Mono) -> Option<Mono> {
-        let overdue = self.overdue_at();
+        let overdue = self.overdue_at().map(|at| self.standstill.verdict_at(at, now));
         let verdict = self.window.first_open().map(|open| open.deadline);
         let end = self.ends_at.filter(|_| verdict.is_some());
         let verdict = [verdict, end].into_iter().flatten().min();
@@ -318,8 +318,9 @@ impl Engine for EchoTrain {
     /// # Panics
     /// When `out` is shorter than the plan's `length`.
     fn poll(&mut self, now: Mono, out: &mut [u8]) -> Output<EchoEvent> {
-        self.expire(self.standstill.judged(now));
-        self.note_overdue(now);
+        let judged = self.standstill.judged(now);
+        self.expire(judged);
+        self.note_overdue(judged);
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }

@@ -125,6 +125,9 @@ pub(crate) struct Tcp {
 impl Measuring for Tcp {
     fn check(&self) -> anyhow::Result<()> {
         let both_send = self.reverse || self.bidir;
+        if let (Some(omit), time) = (self.omit, self.time()) {
+            ensure!(omit < time, "--omit {omit} leaves nothing of the {time} that the transfer lasts");
+        }
         ensure!(
             !(both_send && self.target.has_flow_label()),
             "HOST cannot choose the flow label of a TCP connection that it accepts: leave out --flow-label, or -R and --bidir"
@@ -152,16 +155,20 @@ impl Measuring for Tcp {
 }
 
 impl Tcp {
+    /// How long the transfer lasts; of one that is limited in bytes, at most.
+    fn time(&self) -> Span {
+        let is_counted = self.bytes.is_some() || self.blocks.is_some();
+        self.time.unwrap_or(if is_counted { PATIENCE_FOR_BYTES } else { TcpRequest::TIME })
+    }
+
     fn request(&self, mut target: Target) -> TcpRequest {
         target.options.window = self.window;
         target.options.mss = self.mss;
         target.options.nodelay = self.nodelay;
         target.options.congestion.clone_from(&self.congestion);
         let defaults = TcpRequest::new(target);
-        let counted = self.bytes.is_some() || self.blocks.is_some();
-        let limit = if counted { PATIENCE_FOR_BYTES } else { defaults.time };
         TcpRequest {
-            time: self.time.unwrap_or(limit),
+            time: self.time(),
             bytes: self.bytes,
             blocks: self.blocks,
             block_spacing: self.block_spacing.filter(|spacing| *spacing > Span::ZERO),
@@ -245,6 +252,20 @@ mod tests {
         let link = request("h --bottleneck 10M,0").unwrap().bottleneck.unwrap();
         assert_eq!((link.rate, link.overhead), (BitRate(10_000_000), 0));
         assert_eq!(request("h -P 512 -l 8 -w 64KiB").unwrap().streams, 512);
+    }
+
+    #[test]
+    fn an_omitted_start_leaves_something_of_the_transfer() {
+        let check = |words: &str| {
+            let line = Line::try_parse_from(std::iter::once("x").chain(words.split_whitespace())).unwrap();
+            line.tcp.check().map_err(|error| error.to_string())
+        };
+        let nothing =
+            |omit, time| Err(format!("--omit {omit} leaves nothing of the {time} that the transfer lasts"));
+        assert_eq!(check("h -O 5 -t 2"), nothing("5.00 s", "2.00 s"));
+        assert_eq!(check("h -O 1s -t 1s"), nothing("1.00 s", "1.00 s"));
+        assert_eq!(check("h -O 10"), nothing("10.0 s", "10.0 s"));
+        assert_eq!((check("h -O 1 -t 2"), check("h -O 10 -n 1G")), (Ok(()), Ok(())));
     }
 
     #[test]

@@ -113,6 +113,9 @@ impl Pair<'_> {
             direction,
             rounds_v4: rounds(self.v4, self.f4),
             rounds_v6: rounds(self.v6, self.f6),
+            figures: goodput(self.v4, metric, direction)
+                .zip(goodput(self.v6, metric, direction))
+                .map(Into::into),
             shares: is_loss
                 .then(|| share(self.v4, direction).zip(share(self.v6, direction)))
                 .flatten()
@@ -164,19 +167,30 @@ fn share(result: &VersionResult, direction: Direction) -> Option<Share> {
     (of > 0).then_some(Share { part: udp.loss.lost, of })
 }
 
-fn is_lower_bound(result: &VersionResult, metric: Metric, direction: Direction) -> bool {
-    let wanted = |tcp: &&TcpResult| {
-        tcp.pedigree.direction == direction
-            && match metric {
-                Metric::TcpSingle => tcp.streams == 1,
-                Metric::TcpParallel => tcp.streams > 1,
-                _ => false,
-            }
+/// The transfers of which a metric is.
+fn transfers(
+    result: &VersionResult,
+    metric: Metric,
+    direction: Direction,
+) -> impl Iterator<Item = &TcpResult> {
+    let is_wanted = move |tcp: &&TcpResult| match metric {
+        Metric::TcpSingle => tcp.streams == 1,
+        Metric::TcpParallel => tcp.streams > 1,
+        _ => false,
     };
+    result.tcp.iter().filter(move |tcp| tcp.pedigree.direction == direction).filter(is_wanted)
+}
+
+/// The rate that the result itself tells, in bit/s.
+fn goodput(result: &VersionResult, metric: Metric, direction: Direction) -> Option<f64> {
+    transfers(result, metric, direction).find_map(|tcp| tcp.goodput).map(|rate| rate.0 as f64)
+}
+
+fn is_lower_bound(result: &VersionResult, metric: Metric, direction: Direction) -> bool {
     let never_ended = |tcp: &TcpResult| {
         tcp.warm_up.as_ref().is_some_and(|it| it.rule == netaware_probe::warm_up::NEVER_ENDED)
     };
-    result.tcp.iter().filter(wanted).any(never_ended)
+    transfers(result, metric, direction).any(never_ended)
 }
 
 /// UDP was sent at less than TCP had reached, and much of it was lost: the path did not go on

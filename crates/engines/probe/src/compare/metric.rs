@@ -59,7 +59,7 @@ fn compare_rounds(samples: &RoundSamples, statistic: Statistic) -> Option<(Paire
     let rounds = samples.rounds_v4.iter().zip(&samples.rounds_v6).filter(have_both);
     let (v4, v6): (Vec<Vec<f64>>, Vec<Vec<f64>>) = rounds.map(|(v4, v6)| (v4.clone(), v6.clone())).unzip();
     let of_all = |rounds: &[Vec<f64>]| value(rounds.iter().map(Vec::as_slice), statistic);
-    let (of_v4, of_v6) = (of_all(&v4)?, of_all(&v6)?);
+    let [of_v4, of_v6] = samples.figures.or_else(|| Some([of_all(&v4)?, of_all(&v6)?]))?;
     let pairs: usize = v4.iter().zip(&v6).map(|(v4, v6)| v4.len().min(v6.len())).sum();
     let thin = |rounds: Vec<Vec<f64>>| {
         let all: usize = rounds.iter().map(Vec::len).sum();

@@ -47,6 +47,7 @@ fn none() -> RoundSamples {
         direction: Direction::Reverse,
         rounds_v4: Vec::new(),
         rounds_v6: Vec::new(),
+        figures: None,
         shares: None,
         lower_bounds: [false; 2],
         host_limited: false,
@@ -407,6 +408,15 @@ fn the_difference_is_that_of_the_two_figures_beside_it_also_where_versions_have_
     assert!((found.difference.estimate - (found.v6 - found.v4)).abs() < 1.0, "{found:?}");
     let Interval { estimate, lo, hi, .. } = found.difference;
     assert!(lo <= estimate && estimate <= hi, "{found:?}");
+}
+
+#[test]
+fn the_verdict_has_the_rates_that_stand_in_the_section() {
+    let samples = RoundSamples { figures: Some([6.4e6, 6.5e6]), ..alike(Metric::TcpParallel, 3.5e6, 5.0e6) };
+    let found = compare_metric(&samples).unwrap();
+    assert_eq!((found.v4, found.v6), (6.4e6, 6.5e6));
+    let Interval { estimate, lo, hi, .. } = found.difference;
+    assert!((estimate - 0.1e6).abs() < 1.0 && lo <= estimate && estimate <= hi, "{found:?}");
 }
 
 #[test]

@@ -61,8 +61,18 @@ fn lossy(evidence: &UdpEvidence<'_>) -> Option<Limit> {
         }
     }
     let cpu = CpuLoad::of_told(evidence.receiver.cpu.as_ref());
-    let by = if cpu.is_saturated(SATURATED) { LimitedBy::ReceiverCpu } else { LimitedBy::SocketBuffer };
-    Some(Limit::new(by, format!("{text}; receiver's {}", cpu.describe())))
+    let drops = evidence.receiver.drops;
+    let [socket, stack, nic] = [drops.socket, drops.stack, drops.nic].map(Option::unwrap_or_default);
+    let (by, where_lost) = if nic > socket.max(stack) && evidence.across == Across::Network {
+        // A full receive ring, or frames longer than the device takes.
+        let text = format!("; {nic} at its network device, before any socket");
+        (LimitedBy::Unknown, text)
+    } else if cpu.is_saturated(SATURATED) {
+        (LimitedBy::ReceiverCpu, String::new())
+    } else {
+        (LimitedBy::SocketBuffer, String::new())
+    };
+    Some(Limit::new(by, format!("{text}{where_lost}; receiver's {}", cpu.describe())))
 }
 
 fn beside(unknown: u64) -> String {

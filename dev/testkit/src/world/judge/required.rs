@@ -32,11 +32,13 @@ impl Bench<'_> {
         self.wrong(outcome != "complete" && !may_have_none, || {
             format!("the outcome is {outcome}, and the path gives no reason for that")
         });
+        self.wrong(list(record, "versions").next().is_none(), || "the record has no version".to_owned());
         for version in plain {
             let name = version.name();
-            let result = list(record, "versions").find(|result| word(result, "version") == name);
-            let missing = result.map_or(Some("any result"), |result| self.missing(record, result));
-            if let Some(missing) = missing {
+            let Some(result) = list(record, "versions").find(|result| word(result, "version") == name) else {
+                continue;
+            };
+            if let Some(missing) = self.missing(record, result) {
                 self.wrong(true, || format!("{name} lacks {missing}, and the path gives no reason for that"));
             }
         }
