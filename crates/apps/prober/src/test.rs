@@ -311,11 +311,12 @@ impl Course {
         let fits = |it: &Self, agenda: &VecDeque<Leg>| {
             planning::needed(it.ask, it.extent, &it.ahead(agenda)) <= left + it.promise.tolerance
         };
-        // Another round of transfers that are too short would say nothing that this one does not.
+        // Another round of transfers that are too short would say nothing that this one does not, and
+        // its time makes those of this round longer.
         let fits_well = |it: &Self, agenda: &VecDeque<Leg>| {
             let is_more = agenda.iter().any(|leg| leg.round > 0);
             let needed = planning::needed_well(it.ask, it.extent, &it.ahead(agenda));
-            !is_more || needed <= left + it.promise.tolerance
+            !is_more || needed <= left
         };
         let alive = (0..run.lanes.len()).filter(|lane| run.goes_on(*lane)).count();
         let is_new = round > 0 && agenda.iter().filter(|leg| leg.round == round).count() == alive * 2;
