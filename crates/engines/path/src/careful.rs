@@ -20,7 +20,9 @@
 //! **Biased** towards less load than the path could bear: a path that gathers packets for longer
 //! than a train lasts is taken for a slower one. Where much is lost, and less of it when less is
 //! sent, a policer is assumed, and tokens come at the rate that it lets through; where as large a
-//! share is lost of less, the rate grows again. **Published**: RFC 8085 §3.1 asks this of
+//! share is lost of less, the rate grows again. Where the path becomes far slower in the middle, what
+//! was known of it is forgotten, trains go one at a time within the allowed load of what it carries
+//! now, and a figure of before is not given. **Published**: RFC 8085 §3.1 asks this of
 //! applications over UDP; the numbers are ours.
 
 mod carried;
@@ -171,6 +173,8 @@ impl Careful {
             return Err(self.silence().unwrap_or(NoFigure::TooLossy(self.came.lost())));
         }
         match answer.map(sound) {
+            // It is of the path as it was.
+            Some(Some(answer)) if self.is_of_a_faster_path(&answer) => Err(NoFigure::PathChanged),
             Some(Some(answer)) => Ok(self.with_cost(answer)),
             _ if self.reason().is_some() => Err(self.reason().unwrap_or(NoFigure::Undecided)),
             // Trains of two paths contradict each other.
@@ -180,12 +184,29 @@ impl Careful {
         }
     }
 
+    /// The path became far slower in the middle of this measurement, and still is.
+    fn has_fallen(&self) -> bool {
+        // A measurement that follows a path goes on after that, and sees the path as it is.
+        self.carried.fell_at().is_some_and(|at| self.now.since(at) <= self.instrument.time_limit)
+    }
+
+    /// The path fell below what this figure says of it.
+    fn is_of_a_faster_path(&self, answer: &Estimate) -> bool {
+        let said = match answer.bound {
+            Bound::AtMost => answer.rate.hi,
+            Bound::None | Bound::AtLeast => answer.rate.lo,
+        };
+        self.has_fallen() && self.carried.fastest().is_some_and(|rate| said > rate * ABOVE_ALL)
+    }
+
     /// What the first trains cost counts, too.
     fn with_cost(&self, mut answer: Estimate) -> Estimate {
         (answer.bytes, answer.packets) = (self.bytes, self.packets);
         answer.took = answer.took.max(self.took());
         let is_cut = self.over == Some(Over::OutOfTime) && !answer.flags.contains(&Flag::CutShort);
         answer.flags.extend(is_cut.then_some(Flag::CutShort));
+        let is_another = self.has_fallen() && !answer.flags.contains(&Flag::PathChanged);
+        answer.flags.extend(is_another.then_some(Flag::PathChanged));
         if let Some(policed) = self.carried.policed().filter(|rate| *rate < answer.rate.lo) {
             // Short trains passed, and what lasted was lost until less was sent.
             answer.rate.lo = policed;
@@ -228,6 +249,9 @@ impl Careful {
         if self.came.lost() > MUCH_LOSS {
             return Some(NoFigure::TooLossy(self.came.lost()));
         }
+        if self.has_fallen() {
+            return Some(NoFigure::PathChanged);
+        }
         let limit = self.instrument.time_limit;
         let enough = self.enough();
         let is_short = enough.is_some_and(|enough| enough > limit) || self.took() * 5 > limit * 4;
@@ -245,15 +269,29 @@ impl Careful {
     /// first trains found it. It is a time and no rate: tokens come as they do with any limit, so
     /// whoever takes this time sends no more than 1.25 times what the path was seen to carry.
     fn enough(&self) -> Option<Span> {
-        let load = match self.instrument.max_load {
-            load if load.is_finite() => load.clamp(0.001, 1.0),
-            _ => 0.1,
-        };
+        let load = self.max_load();
         let bits = f64::from(self.needs.packets) * self.sender.bits();
         let rate = (load * self.carried.fastest()?).min(tokens::FILL * self.carried.rate()?);
         let sending = Span::from_secs_f64(bits / rate);
         let rounds = self.instrument.rtt * i64::from(self.needs.rounds) * 2;
         Some((sending + rounds) * 6 / 5)
+    }
+
+    /// Share of what the path carries that the method may send on average.
+    fn max_load(&self) -> f64 {
+        match self.instrument.max_load {
+            load if load.is_finite() => load.clamp(0.001, 1.0),
+            _ => 0.1,
+        }
+    }
+
+    /// The method keeps the load that is allowed by what first trains found. If the path has become
+    /// far slower since, what it asks for is more than that: it waits until the part that left `at`
+    /// is no more than the allowed share of what the path carries now.
+    fn keep_load(&mut self, at: Mono) {
+        let Some(rate) = self.carried.rate().filter(|_| self.carried.fell_at().is_some()) else { return };
+        let takes = Span::from_secs_f64(self.part.bytes() as f64 * 8.0 / (rate * self.max_load()));
+        self.drained_at = self.drained_at.max(at + takes);
     }
 
     /// The instrument for the method, now that something is known.
@@ -320,10 +358,11 @@ impl Careful {
         let mut tokens = self.tokens.clone();
         let mut trains: Vec<Train> = Vec::new();
         let mut at = start;
+        let longest = if self.carried.fell_at().is_some() { Span::ZERO } else { LONGEST_PART };
         for train in &serving.volley.trains[done..] {
             let mut train = train.clone();
             train.rest = train.rest.or_zero();
-            if trains.is_empty() && (done > 0 || train.rest > LONGEST_PART) {
+            if trains.is_empty() && (done > 0 || train.rest > longest) {
                 (start, at, train.rest) = (start + train.rest, at + train.rest, Span::ZERO);
             }
             let cut = tokens.cut(&train, rate, fastest);
@@ -339,7 +378,7 @@ impl Careful {
                 train.rest += waits;
             }
             let ends = at + train.rest + lasts;
-            let is_long = ends.since(start) > LONGEST_PART;
+            let is_long = ends.since(start) > longest;
             if is_long && !is_first {
                 break;
             }
@@ -487,8 +526,9 @@ impl Estimator for Careful {
             }
             return;
         }
-        self.carried.observe(&self.part, report);
+        self.carried.observe(now, &self.part, report);
         self.note_passage(now, report, took);
+        self.keep_load(Mono(now.0.saturating_sub(took.nanos().max(0).unsigned_abs())));
         let Some(serving) = &mut self.serving else { return };
         serving.began_at.get_or_insert(Mono(now.0.saturating_sub(took.nanos().max(0).unsigned_abs())));
         let done = serving.report.trains.len();
@@ -587,6 +627,8 @@ fn planned(volley: &Volley, fastest: f64) -> Span {
 
 /// A volley that takes longer is sent in parts, bit by bit within what a responder grants.
 const LONGEST_PART: Span = Span::from_secs(6);
+/// Times what the path carries above which a figure is not of this path.
+const ABOVE_ALL: f64 = 1.25;
 /// bit/s of a path of which nothing has come yet.
 const UNKNOWN_RATE: f64 = 2e4;
 /// For the last packet, and for the hosts.

@@ -3,7 +3,8 @@
 //! A train says something about that if it came faster than what is known, or if it was held up:
 //! one that came as slowly as it left says nothing. A longer train that was held up says more than
 //! a short one, which a bucket's credit may have paid for. Where a good deal is lost, it counts how
-//! much came altogether: see [`Held`].
+//! much came altogether: see [`Held`]. If several trains in a row come whole but far more slowly
+//! than what is known, the path has become slower, and what was known before is forgotten at once.
 
 use netaware_units::{Mono, Span};
 
@@ -16,6 +17,26 @@ pub(super) struct Carried {
     lately: Vec<Seen>,
     period: Period,
     held: Option<Held>,
+    slow: Option<Slow>,
+    fell: Option<Fell>,
+}
+
+/// Trains in a row that came whole, and far more slowly than what is known: not one of them as fast
+/// as that.
+#[derive(Debug, Clone, Copy)]
+struct Slow {
+    trains: u32,
+    /// When the first and the last of them began to leave, ns.
+    sent: (i64, i64),
+    fastest: Seen,
+}
+
+/// The path carries far less than it did.
+#[derive(Debug, Clone, Copy)]
+struct Fell {
+    /// bit/s that it carried before.
+    from: f64,
+    at: Mono,
 }
 
 /// A train, or a whole volley, and how fast it came.
@@ -73,6 +94,11 @@ impl Carried {
         Some(held.rate)
     }
 
+    /// When the path became far slower than first trains found it, if it still is.
+    pub(super) fn fell_at(&self) -> Option<Mono> {
+        self.fell.map(|fell| fell.at)
+    }
+
     /// What was lost so far was lost to a queue that was too short for a train, and says nothing of
     /// the rate.
     pub(super) fn forget_loss(&mut self) {
@@ -86,10 +112,11 @@ impl Carried {
         }
     }
 
-    /// What became of a volley.
-    pub(super) fn observe(&mut self, asked: &Volley, report: &VolleyReport) {
+    /// What became of a volley of which is known now.
+    pub(super) fn observe(&mut self, now: Mono, asked: &Volley, report: &VolleyReport) {
         for (train, report) in asked.trains.iter().zip(&report.trains) {
             if let Some((came, left)) = rates(train, report) {
+                self.watch(now, report, came, left);
                 self.saw(report.arrivals.len(), came, left);
             }
         }
@@ -98,6 +125,40 @@ impl Carried {
             if came < HELD_UP * left {
                 self.saw(packets, came, left);
             }
+        }
+    }
+
+    /// Whether the path has become far slower, or is as fast as before again. What is remembered of
+    /// a faster path would otherwise be believed until as many trains have come as are remembered,
+    /// and if these are short, for ever.
+    fn watch(&mut self, now: Mono, report: &TrainReport, came: f64, left: f64) {
+        if self.fell.is_some_and(|fell| came > FAR_BELOW * fell.from) {
+            self.fell = None;
+        }
+        let Some(known) = self.fastest() else { return };
+        if came >= FAR_BELOW * known {
+            self.slow = None;
+            return;
+        }
+        let (count, of) = (report.arrivals.len(), report.sent.iter().flatten().count());
+        let is_whole = count as f64 >= (1.0 - MUCH) * of as f64;
+        // A train that left as slowly says nothing, and what is lost is another matter.
+        if came >= HELD_UP * left || !is_whole {
+            return;
+        }
+        let Some(began) = report.sent.iter().flatten().min().copied() else { return };
+        let this = Seen { packets: count as f64, rate: came };
+        let slow = self.slow.map_or(Slow { trains: 1, sent: (began, began), fastest: this }, |slow| Slow {
+            trains: slow.trains + 1,
+            sent: (slow.sent.0.min(began), slow.sent.1.max(began)),
+            fastest: if came > slow.fastest.rate { this } else { slow.fastest },
+        });
+        self.slow = Some(slow);
+        if slow.trains >= SLOW_TRAINS && slow.sent.1.saturating_sub(slow.sent.0) as f64 / 1e9 >= SLOW_FOR {
+            let from = self.fell.map_or(known, |fell| fell.from.max(known));
+            self.fell = Some(Fell { from, at: now });
+            self.lately = vec![slow.fastest];
+            self.slow = None;
         }
     }
 
@@ -200,6 +261,11 @@ fn rates(train: &Train, report: &TrainReport) -> Option<(f64, f64)> {
 const LATELY: usize = 8;
 /// A train that came at less than this of the rate at which it left was held up.
 const HELD_UP: f64 = 0.8;
+/// A train that came at less than this of what is known met a path that is not the one of before.
+const FAR_BELOW: f64 = 0.4;
+/// So many such trains in a row, over so many s, are no hiccup.
+const SLOW_TRAINS: u32 = 3;
+const SLOW_FOR: f64 = 0.2;
 /// Packets of a train whose second half says enough.
 const HALVED: usize = 12;
 /// Packets, or s, of a train that says what the path carries.

@@ -327,6 +327,49 @@ fn a_path_that_dies_leaves_what_was_found_or_says_that_it_died() {
 }
 
 #[test]
+fn a_path_that_becomes_ten_times_slower_is_not_filled() {
+    const AFTER: f64 = 5e6;
+    let hops = "[[hop]]\nrate = [{ at = '0s', value = '50Mbit/s' }, { at = '2s', value = '5Mbit/s' }]\ndelay = '15ms'\nqueue = { bytes = '300kB' }\n";
+    let path = world("50 Mbit/s that become 5", hops, 30, AFTER);
+    let mut found = Vec::new();
+    for name in METHODS {
+        for seed in 0..3 {
+            let ended = run(&path, name, seed, &instrument(&path), |_, _| {});
+            println!(
+                "{name:10} {seed} {:>10} {:>5} packets {}",
+                ended.took.to_string(),
+                ended.sent.len(),
+                said(&ended)
+            );
+            let mut seconds = vec![0.0; 40];
+            for (at, bytes) in &ended.sent {
+                seconds[at.0 as usize / 1_000_000_000] += f64::from(*bytes) * 8.0;
+            }
+            let most = seconds[2..].iter().copied().fold(0.0, f64::max);
+            if most > 1.25 * AFTER {
+                found.push(format!("{name}, {seed}: HARM {:.2} times", most / AFTER));
+            }
+            // As soon as some trains have shown it, the load is that of the path as it is.
+            let max_load = if name.starts_with("maximum") { 1.0 } else { 0.1 };
+            let later: f64 = seconds[5..].iter().sum::<f64>() / (ended.took.secs_f64() - 5.0).max(1.0);
+            if later > 1.25 * max_load * AFTER {
+                found.push(format!("{name}, {seed}: a mean load of {:.2} times", later / AFTER));
+            }
+            let is_said = match &ended.conclusion {
+                Ok(answer) => {
+                    answer.flags.contains(&Flag::PathChanged) || nonsense(name, answer, &path).is_none()
+                }
+                Err(why) => *why == NoFigure::PathChanged,
+            };
+            if !is_said && ended.took > Span::from_secs(4) {
+                found.push(format!("{name}, {seed}: not said {}", said(&ended)));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
 fn a_short_limit_is_kept_on_slow_and_far_paths() {
     let mut rng = SplitMix64::new(3);
     for world in [PATHS[0], PATHS[2], PATHS[8], PATHS[10], PATHS[17]] {
