@@ -143,7 +143,9 @@ impl Carried {
         let (count, of) = (report.arrivals.len(), report.sent.iter().flatten().count());
         let is_whole = count as f64 >= (1.0 - MUCH) * of as f64;
         // A train that left as slowly says nothing, and what is lost is another matter.
-        if came >= HELD_UP * left || !is_whole {
+        // A train gets this share, or more, of a link that others fill.
+        let share = known * left / (known + left).max(1.0);
+        if came >= UNEXPLAINED * share || !is_whole {
             return;
         }
         let Some(began) = report.sent.iter().flatten().min().copied() else { return };
@@ -263,6 +265,8 @@ const LATELY: usize = 8;
 const HELD_UP: f64 = 0.8;
 /// A train that came at less than this of what is known met a path that is not the one of before.
 const FAR_BELOW: f64 = 0.4;
+/// And at less than this of what others could leave it.
+const UNEXPLAINED: f64 = 0.5;
 /// So many such trains in a row, over so many s, are no hiccup.
 const SLOW_TRAINS: u32 = 3;
 const SLOW_FOR: f64 = 0.2;
