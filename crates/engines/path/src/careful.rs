@@ -28,6 +28,7 @@
 mod carried;
 mod scout;
 mod tokens;
+mod transit;
 
 use std::fmt;
 
@@ -44,6 +45,7 @@ use crate::{
 use carried::Carried;
 use scout::Scout;
 use tokens::Tokens;
+use transit::Transits;
 
 /// What a method needs to say anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +70,7 @@ pub struct Careful {
     method: Option<Box<dyn Estimator>>,
     scout: Scout,
     carried: Carried,
+    transits: Transits,
     tokens: Tokens,
     patience: VolleyPatience,
     begin: Option<Mono>,
@@ -145,6 +148,7 @@ impl Careful {
             method: None,
             scout: Scout::default(),
             carried: Carried::default(),
+            transits: Transits::default(),
             tokens: Tokens::new(instrument),
             patience: VolleyPatience::new(instrument.rtt),
             begin: None,
@@ -172,9 +176,11 @@ impl Careful {
             // That nothing or more is left is what loss makes of any rate.
             return Err(self.silence().unwrap_or(NoFigure::TooLossy(self.came.lost())));
         }
-        match answer.map(sound) {
+        match answer.map(|answer| sound(self.carried_at_least(answer))) {
             // It is of the path as it was.
-            Some(Some(answer)) if self.is_of_a_faster_path(&answer) => Err(NoFigure::PathChanged),
+            Some(Some(answer)) if self.is_of_a_faster_path(&answer) => {
+                Err(self.slower().unwrap_or(NoFigure::PathChanged))
+            }
             Some(Some(answer)) => Ok(self.with_cost(answer)),
             _ if self.reason().is_some() => Err(self.reason().unwrap_or(NoFigure::Undecided)),
             // Trains of two paths contradict each other.
@@ -199,14 +205,32 @@ impl Careful {
         self.has_fallen() && self.carried.fastest().is_some_and(|rate| said > rate * ABOVE_ALL)
     }
 
+    /// A lower bound is no more than what trains were seen to pass at, however many of their packets
+    /// were handed over at once.
+    fn carried_at_least(&self, mut answer: Estimate) -> Estimate {
+        let fastest = self.transits.fastest().filter(|_| answer.bound == Bound::AtLeast);
+        if let Some(fastest) = fastest.filter(|fastest| *fastest < answer.rate.lo) {
+            answer.rate.lo = fastest;
+            answer.rate.estimate = fastest;
+        }
+        answer
+    }
+
+    /// That the path became slower, with what it carried and what it carries.
+    fn slower(&self) -> Option<NoFigure> {
+        let (from, to) = self.carried.fell().filter(|_| self.has_fallen())?;
+        Some(NoFigure::Slower { from, to })
+    }
+
     /// What the first trains cost counts, too.
     fn with_cost(&self, mut answer: Estimate) -> Estimate {
         (answer.bytes, answer.packets) = (self.bytes, self.packets);
         answer.took = answer.took.max(self.took());
         let is_cut = self.over == Some(Over::OutOfTime) && !answer.flags.contains(&Flag::CutShort);
         answer.flags.extend(is_cut.then_some(Flag::CutShort));
-        let is_another = self.has_fallen() && !answer.flags.contains(&Flag::PathChanged);
-        answer.flags.extend(is_another.then_some(Flag::PathChanged));
+        if let Some((from, to)) = self.carried.fell().filter(|_| self.has_fallen()) {
+            answer.flags.insert(0, Flag::Slower { from, to });
+        }
         if let Some(policed) = self.carried.policed().filter(|rate| *rate < answer.rate.lo) {
             // Short trains passed, and what lasted was lost until less was sent.
             answer.rate.lo = policed;
@@ -249,8 +273,8 @@ impl Careful {
         if self.came.lost() > MUCH_LOSS {
             return Some(NoFigure::TooLossy(self.came.lost()));
         }
-        if self.has_fallen() {
-            return Some(NoFigure::PathChanged);
+        if let Some(slower) = self.slower() {
+            return Some(slower);
         }
         let limit = self.instrument.time_limit;
         let enough = self.enough();
@@ -287,11 +311,13 @@ impl Careful {
 
     /// The method keeps the load that is allowed by what first trains found. If the path has become
     /// far slower since, what it asks for is more than that: it waits until the part that left `at`
-    /// is no more than the allowed share of what the path carries now.
+    /// is no more than the allowed share of what the path carries now. One slow volley is enough for
+    /// that, and costs no more than this wait if the path is as fast as before by then.
     fn keep_load(&mut self, at: Mono) {
-        let Some(rate) = self.carried.rate().filter(|_| self.carried.fell_at().is_some()) else { return };
+        let Some(rate) = self.carried.slower() else { return };
         let takes = Span::from_secs_f64(self.part.bytes() as f64 * 8.0 / (rate * self.max_load()));
-        self.drained_at = self.drained_at.max(at + takes);
+        let longest = if self.carried.fell_at().is_some() { takes } else { LONGEST_DOUBT };
+        self.drained_at = self.drained_at.max(at + takes.min(longest));
     }
 
     /// The instrument for the method, now that something is known.
@@ -358,7 +384,7 @@ impl Careful {
         let mut tokens = self.tokens.clone();
         let mut trains: Vec<Train> = Vec::new();
         let mut at = start;
-        let longest = if self.carried.fell_at().is_some() { Span::ZERO } else { LONGEST_PART };
+        let longest = if self.carried.slower().is_some() { Span::ZERO } else { LONGEST_PART };
         for train in &serving.volley.trains[done..] {
             let mut train = train.clone();
             train.rest = train.rest.or_zero();
@@ -447,6 +473,7 @@ impl Careful {
     /// What this part says of loss, of the queue and of the path.
     fn note_passage(&mut self, now: Mono, report: &VolleyReport, took: Span) {
         self.carried.count(now, took, &self.part, report);
+        self.transits.observe(&self.part, report);
         self.levels.saw(&self.part, report);
         self.note_queue(now, report);
     }
@@ -625,8 +652,11 @@ fn planned(volley: &Volley, fastest: f64) -> Span {
     volley.trains.iter().map(one).sum()
 }
 
-/// A volley that takes longer is sent in parts, bit by bit within what a responder grants.
-const LONGEST_PART: Span = Span::from_secs(6);
+/// A volley that takes longer is sent in parts: what a part was sent for may have become far less
+/// meanwhile, and only its report says so.
+const LONGEST_PART: Span = Span::from_secs(2);
+/// One slow volley costs no more than that if the path is as fast as before.
+const LONGEST_DOUBT: Span = Span::from_secs(10);
 /// Times what the path carries above which a figure is not of this path.
 const ABOVE_ALL: f64 = 1.25;
 /// bit/s of a path of which nothing has come yet.
