@@ -359,6 +359,7 @@ fn path_mtu(session: &Session) -> Option<u32> {
 /// What became of one opening of trains.
 struct Turn {
     sent: u64,
+    sent_bytes: u64,
     received: u64,
     unstamped: u64,
     during: During,
@@ -371,6 +372,7 @@ impl Turn {
     fn failed(cause: Cause) -> Self {
         Self {
             sent: 0,
+            sent_bytes: 0,
             received: 0,
             unstamped: 0,
             during: During::default(),
@@ -412,10 +414,10 @@ impl<'a> Opened<'a> {
         let cpu = CpuUse { denied: trains.demand.denied(), ..cpu };
         let during = During::new(std::mem::take(&mut trains.departures), &cpu);
         let (sent, received, unstamped) = (trains.sent, trains.received, trains.unstamped);
-        let silence = trains.silence;
+        let (sent_bytes, silence) = (trains.sent_bytes, trains.silence);
         let ended = ran.and_then(|()| trains.close());
         let during = during.with_responder(ended.as_ref().ok().and_then(Option::as_ref));
-        Turn { sent, received, unstamped, during, silence, ended: ended.map(|_| ()) }
+        Turn { sent, sent_bytes, received, unstamped, during, silence, ended: ended.map(|_| ()) }
     }
 }
 

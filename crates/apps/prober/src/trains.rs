@@ -38,7 +38,9 @@ pub(crate) struct Trains<'a> {
     /// Packets sent and received so far.
     pub(crate) sent: u64,
     pub(crate) received: u64,
-    /// Of these, stamped by a program because the kernel had no stamp.
+    /// IP bytes of the packets that were sent.
+    pub(crate) sent_bytes: u64,
+    /// Of those received, stamped by a program because the kernel had no stamp.
     pub(crate) unstamped: u64,
     /// What the sending host made of the plans.
     pub(crate) departures: Departures,
@@ -164,6 +166,7 @@ impl<'a> Trains<'a> {
             next_seq: 0,
             sent: 0,
             received: 0,
+            sent_bytes: 0,
             unstamped: 0,
             departures: Departures::default(),
             demand: CoreDemand::default(),
@@ -266,8 +269,10 @@ impl<'a> Trains<'a> {
         self.departures.observe(volley, &report);
         self.silence.observe(&report);
         self.patience.observe(&report);
-        for train in &report.trains {
-            self.sent += train.sent.iter().flatten().count() as u64;
+        for (asked, train) in volley.trains.iter().zip(&report.trains) {
+            let sent = train.sent.iter().flatten().count() as u64;
+            self.sent += sent;
+            self.sent_bytes += sent * u64::from(asked.length);
             self.received += train.arrivals.len() as u64;
         }
         Ok(report)

@@ -20,12 +20,15 @@
 //! **Biased** towards less load than the path could bear: a path that gathers packets for longer
 //! than a train lasts is taken for a slower one. Where much is lost, and less of it when less is
 //! sent, a policer is assumed, and tokens come at the rate that it lets through; where as large a
-//! share is lost of less, the rate grows again. **Published**: RFC 8085 §3.1 asks this of
+//! share is lost of less, the rate grows again. Where the path becomes far slower in the middle, what
+//! was known of it is forgotten, trains go one at a time within the allowed load of what it carries
+//! now, and a figure of before is not given. **Published**: RFC 8085 §3.1 asks this of
 //! applications over UDP; the numbers are ours.
 
 mod carried;
 mod scout;
 mod tokens;
+mod transit;
 
 use std::fmt;
 
@@ -42,6 +45,7 @@ use crate::{
 use carried::Carried;
 use scout::Scout;
 use tokens::Tokens;
+use transit::Transits;
 
 /// What a method needs to say anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +70,7 @@ pub struct Careful {
     method: Option<Box<dyn Estimator>>,
     scout: Scout,
     carried: Carried,
+    transits: Transits,
     tokens: Tokens,
     patience: VolleyPatience,
     begin: Option<Mono>,
@@ -143,6 +148,7 @@ impl Careful {
             method: None,
             scout: Scout::default(),
             carried: Carried::default(),
+            transits: Transits::default(),
             tokens: Tokens::new(instrument),
             patience: VolleyPatience::new(instrument.rtt),
             begin: None,
@@ -170,7 +176,11 @@ impl Careful {
             // That nothing or more is left is what loss makes of any rate.
             return Err(self.silence().unwrap_or(NoFigure::TooLossy(self.came.lost())));
         }
-        match answer.map(sound) {
+        match answer.map(|answer| sound(self.carried_at_least(answer))) {
+            // It is of the path as it was.
+            Some(Some(answer)) if self.is_of_a_faster_path(&answer) => {
+                Err(self.slower().unwrap_or(NoFigure::PathChanged))
+            }
             Some(Some(answer)) => Ok(self.with_cost(answer)),
             _ if self.reason().is_some() => Err(self.reason().unwrap_or(NoFigure::Undecided)),
             // Trains of two paths contradict each other.
@@ -180,12 +190,47 @@ impl Careful {
         }
     }
 
+    /// The path became far slower in the middle of this measurement, and still is.
+    fn has_fallen(&self) -> bool {
+        // A measurement that follows a path goes on after that, and sees the path as it is.
+        self.carried.fell_at().is_some_and(|at| self.now.since(at) <= self.instrument.time_limit)
+    }
+
+    /// The path fell below what this figure says of it.
+    fn is_of_a_faster_path(&self, answer: &Estimate) -> bool {
+        let said = match answer.bound {
+            Bound::AtMost => answer.rate.hi,
+            Bound::None | Bound::AtLeast => answer.rate.lo,
+        };
+        self.has_fallen() && self.carried.fastest().is_some_and(|rate| said > rate * ABOVE_ALL)
+    }
+
+    /// A lower bound is no more than what trains were seen to pass at, however many of their packets
+    /// were handed over at once.
+    fn carried_at_least(&self, mut answer: Estimate) -> Estimate {
+        let fastest = self.transits.fastest().filter(|_| answer.bound == Bound::AtLeast);
+        if let Some(fastest) = fastest.filter(|fastest| *fastest < answer.rate.lo) {
+            answer.rate.lo = fastest;
+            answer.rate.estimate = fastest;
+        }
+        answer
+    }
+
+    /// That the path became slower, with what it carried and what it carries.
+    fn slower(&self) -> Option<NoFigure> {
+        let (from, to) = self.carried.fell().filter(|_| self.has_fallen())?;
+        Some(NoFigure::Slower { from, to })
+    }
+
     /// What the first trains cost counts, too.
     fn with_cost(&self, mut answer: Estimate) -> Estimate {
         (answer.bytes, answer.packets) = (self.bytes, self.packets);
         answer.took = answer.took.max(self.took());
         let is_cut = self.over == Some(Over::OutOfTime) && !answer.flags.contains(&Flag::CutShort);
         answer.flags.extend(is_cut.then_some(Flag::CutShort));
+        if let Some((from, to)) = self.carried.fell().filter(|_| self.has_fallen()) {
+            answer.flags.insert(0, Flag::Slower { from, to });
+        }
         if let Some(policed) = self.carried.policed().filter(|rate| *rate < answer.rate.lo) {
             // Short trains passed, and what lasted was lost until less was sent.
             answer.rate.lo = policed;
@@ -228,6 +273,9 @@ impl Careful {
         if self.came.lost() > MUCH_LOSS {
             return Some(NoFigure::TooLossy(self.came.lost()));
         }
+        if let Some(slower) = self.slower() {
+            return Some(slower);
+        }
         let limit = self.instrument.time_limit;
         let enough = self.enough();
         let is_short = enough.is_some_and(|enough| enough > limit) || self.took() * 5 > limit * 4;
@@ -245,15 +293,31 @@ impl Careful {
     /// first trains found it. It is a time and no rate: tokens come as they do with any limit, so
     /// whoever takes this time sends no more than 1.25 times what the path was seen to carry.
     fn enough(&self) -> Option<Span> {
-        let load = match self.instrument.max_load {
-            load if load.is_finite() => load.clamp(0.001, 1.0),
-            _ => 0.1,
-        };
+        let load = self.max_load();
         let bits = f64::from(self.needs.packets) * self.sender.bits();
         let rate = (load * self.carried.fastest()?).min(tokens::FILL * self.carried.rate()?);
         let sending = Span::from_secs_f64(bits / rate);
         let rounds = self.instrument.rtt * i64::from(self.needs.rounds) * 2;
         Some((sending + rounds) * 6 / 5)
+    }
+
+    /// Share of what the path carries that the method may send on average.
+    fn max_load(&self) -> f64 {
+        match self.instrument.max_load {
+            load if load.is_finite() => load.clamp(0.001, 1.0),
+            _ => 0.1,
+        }
+    }
+
+    /// The method keeps the load that is allowed by what first trains found. If the path has become
+    /// far slower since, what it asks for is more than that: it waits until the part that left `at`
+    /// is no more than the allowed share of what the path carries now. One slow volley is enough for
+    /// that, and costs no more than this wait if the path is as fast as before by then.
+    fn keep_load(&mut self, at: Mono) {
+        let Some(rate) = self.carried.slower() else { return };
+        let takes = Span::from_secs_f64(self.part.bytes() as f64 * 8.0 / (rate * self.max_load()));
+        let longest = if self.carried.fell_at().is_some() { takes } else { LONGEST_DOUBT };
+        self.drained_at = self.drained_at.max(at + takes.min(longest));
     }
 
     /// The instrument for the method, now that something is known.
@@ -320,10 +384,11 @@ impl Careful {
         let mut tokens = self.tokens.clone();
         let mut trains: Vec<Train> = Vec::new();
         let mut at = start;
+        let longest = if self.carried.slower().is_some() { Span::ZERO } else { LONGEST_PART };
         for train in &serving.volley.trains[done..] {
             let mut train = train.clone();
             train.rest = train.rest.or_zero();
-            if trains.is_empty() && (done > 0 || train.rest > LONGEST_PART) {
+            if trains.is_empty() && (done > 0 || train.rest > longest) {
                 (start, at, train.rest) = (start + train.rest, at + train.rest, Span::ZERO);
             }
             let cut = tokens.cut(&train, rate, fastest);
@@ -339,7 +404,7 @@ impl Careful {
                 train.rest += waits;
             }
             let ends = at + train.rest + lasts;
-            let is_long = ends.since(start) > LONGEST_PART;
+            let is_long = ends.since(start) > longest;
             if is_long && !is_first {
                 break;
             }
@@ -408,6 +473,7 @@ impl Careful {
     /// What this part says of loss, of the queue and of the path.
     fn note_passage(&mut self, now: Mono, report: &VolleyReport, took: Span) {
         self.carried.count(now, took, &self.part, report);
+        self.transits.observe(&self.part, report);
         self.levels.saw(&self.part, report);
         self.note_queue(now, report);
     }
@@ -487,8 +553,9 @@ impl Estimator for Careful {
             }
             return;
         }
-        self.carried.observe(&self.part, report);
+        self.carried.observe(now, &self.part, report);
         self.note_passage(now, report, took);
+        self.keep_load(Mono(now.0.saturating_sub(took.nanos().max(0).unsigned_abs())));
         let Some(serving) = &mut self.serving else { return };
         serving.began_at.get_or_insert(Mono(now.0.saturating_sub(took.nanos().max(0).unsigned_abs())));
         let done = serving.report.trains.len();
@@ -585,8 +652,13 @@ fn planned(volley: &Volley, fastest: f64) -> Span {
     volley.trains.iter().map(one).sum()
 }
 
-/// A volley that takes longer is sent in parts, bit by bit within what a responder grants.
-const LONGEST_PART: Span = Span::from_secs(6);
+/// A volley that takes longer is sent in parts: what a part was sent for may have become far less
+/// meanwhile, and only its report says so.
+const LONGEST_PART: Span = Span::from_secs(2);
+/// One slow volley costs no more than that if the path is as fast as before.
+const LONGEST_DOUBT: Span = Span::from_secs(10);
+/// Times what the path carries above which a figure is not of this path.
+const ABOVE_ALL: f64 = 1.25;
 /// bit/s of a path of which nothing has come yet.
 const UNKNOWN_RATE: f64 = 2e4;
 /// For the last packet, and for the hosts.

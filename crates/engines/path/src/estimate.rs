@@ -72,6 +72,13 @@ pub enum Flag {
     Reordered(f64),
     /// The delay moved by more than queueing explains: another path, or a clock that was set.
     PathChanged,
+    /// The path became far slower in the middle.
+    Slower {
+        /// Rate that it carried before, bit/s.
+        from: f64,
+        /// And after, bit/s.
+        to: f64,
+    },
     /// Cross traffic gave way to the probes.
     Elastic,
     /// The answers of several modes or methods disagree.

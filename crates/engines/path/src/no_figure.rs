@@ -33,6 +33,13 @@ pub enum NoFigure {
     Batched,
     /// The path or a clock changed in the middle.
     PathChanged,
+    /// The path became far slower in the middle, and a figure of before is not true of it any more.
+    Slower {
+        /// Rate that the path carried before, bit/s.
+        from: f64,
+        /// And after, bit/s.
+        to: f64,
+    },
     /// Nothing is left for this traffic, or less than the method can tell from nothing.
     NothingLeft,
     /// Somebody stopped the measurement before there was a figure.

@@ -121,10 +121,9 @@ impl Followed {
                 ran = trains.run(estimator, pending, tracks.then_some(until), over)?;
                 Ok(())
             });
-        let (sent, received, unstamped, took) = self
-            .last
-            .as_ref()
-            .map_or((0, 0, 0, Span::ZERO), |last| (last.sent, last.received, last.unstamped, last.took));
+        let (sent, sent_bytes) = self.last.as_ref().map_or((0, 0), |last| (last.sent, last.sent_bytes));
+        let (received, unstamped, took) =
+            self.last.as_ref().map_or((0, 0, Span::ZERO), |last| (last.received, last.unstamped, last.took));
         let before = self.last.take().map(|last| last.during).unwrap_or_default();
         let during = before.and(&done.during);
         // A method that begins anew knows nothing of the turns before; of one that tracks the
@@ -142,6 +141,7 @@ impl Followed {
             modes: estimator.modes(),
             packet: instrument.largest,
             sent: sent + done.sent,
+            sent_bytes: sent_bytes + done.sent_bytes,
             received: received + done.received,
             unstamped: unstamped + done.unstamped,
             took: took + (clock::now() - now),

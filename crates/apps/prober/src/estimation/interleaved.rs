@@ -161,7 +161,7 @@ fn finish(
     stop: &StopFlag,
 ) -> Option<Estimated> {
     let Prepared { version, known, instrument, estimator, .. } = prepared;
-    let Turn { sent, received, unstamped, during, silence, ended } = turn;
+    let Turn { sent, sent_bytes, received, unstamped, during, silence, ended } = turn;
     let has_failed = ended.is_err();
     if let Err(cause) = ended {
         lane.fail("send trains", cause);
@@ -180,6 +180,7 @@ fn finish(
         modes: estimator.modes(),
         packet,
         sent,
+        sent_bytes,
         received,
         unstamped,
         took,

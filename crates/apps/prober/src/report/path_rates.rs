@@ -21,6 +21,8 @@ pub(crate) struct Estimated {
     /// Largest IP packet, bytes.
     pub(crate) packet: u32,
     pub(crate) sent: u64,
+    /// IP bytes of these.
+    pub(crate) sent_bytes: u64,
     pub(crate) received: u64,
     /// Of these, stamped by a program because the kernel had no stamp.
     pub(crate) unstamped: u64,
@@ -55,7 +57,8 @@ pub(crate) fn result(
         };
         answer.map(|answer| BitRate((figure(answer) * share).max(0.0) as u64))
     };
-    let bytes = ByteCount(answer.map_or(0, |answer| answer.bytes));
+    // What was sent is known without a figure, too.
+    let bytes = ByteCount(answer.map_or(done.sent_bytes, |answer| answer.bytes));
     let flags = noticed(answer);
     let silent = Some(done.silence).filter(Silence::is_told);
     let is_silent = silent.is_some()
@@ -270,11 +273,21 @@ fn missing(why: NoFigure, silent: Silence) -> MissingRate {
             "the receiving host handed packets over in batches that hide how far apart they came".to_owned()
         }
         NoFigure::PathChanged => "the path or a clock changed in the middle".to_owned(),
+        NoFigure::Slower { from, to } => {
+            carried = Some(rate(to));
+            slower(from, to)
+        }
         NoFigure::NothingLeft => "other traffic leaves nothing, or less than the method can see".to_owned(),
         NoFigure::Stopped => "it was stopped before there was one".to_owned(),
         NoFigure::Undecided => "the trains do not say the same".to_owned(),
     };
     MissingRate { reason: reason(why), because, carried, enough }
+}
+
+/// That the path became slower, and by how much.
+fn slower(from: f64, to: f64) -> String {
+    let rate = |rate: f64| BitRate(rate.max(0.0) as u64);
+    format!("the path became slower in the middle: from about {} to about {}", rate(from), rate(to))
 }
 
 fn reason(why: NoFigure) -> NoRate {
@@ -286,7 +299,7 @@ fn reason(why: NoFigure) -> NoRate {
         NoFigure::TooShort { .. } => NoRate::TooShort,
         NoFigure::TooSlow(_) => NoRate::TooSlow,
         NoFigure::Batched => NoRate::Batched,
-        NoFigure::PathChanged => NoRate::PathChanged,
+        NoFigure::PathChanged | NoFigure::Slower { .. } => NoRate::PathChanged,
         NoFigure::NothingLeft => NoRate::NothingLeft,
         NoFigure::Stopped => NoRate::Stopped,
         NoFigure::Undecided => NoRate::Undecided,
@@ -409,7 +422,7 @@ fn word(flag: &Flag) -> &'static str {
         Flag::Coalescing { .. } => "coalescing",
         Flag::Lossy(_) => "lossy",
         Flag::Reordered(_) => "reordered",
-        Flag::PathChanged => "path_changed",
+        Flag::PathChanged | Flag::Slower { .. } => "path_changed",
         Flag::Elastic => "elastic",
         Flag::Ambiguous => "ambiguous",
         Flag::CutShort => "cut_short",
@@ -431,6 +444,7 @@ fn sentence(flag: &Flag) -> String {
         Flag::PathChanged => {
             "the delay moved in the middle: another path, or a clock that was set".to_owned()
         }
+        Flag::Slower { from, to } => slower(*from, *to),
         Flag::Elastic => "other traffic gave way to the trains: without them less would be left".to_owned(),
         Flag::Ambiguous => "modes or methods disagree".to_owned(),
         Flag::CutShort => "time ran out before the method was content".to_owned(),
@@ -506,6 +520,7 @@ mod tests {
             ],
             packet: 1500,
             sent: 100,
+            sent_bytes: 150_000,
             received: 100,
             unstamped,
             took: Span::from_secs(1),

@@ -3,7 +3,8 @@
 //! A train says something about that if it came faster than what is known, or if it was held up:
 //! one that came as slowly as it left says nothing. A longer train that was held up says more than
 //! a short one, which a bucket's credit may have paid for. Where a good deal is lost, it counts how
-//! much came altogether: see [`Held`].
+//! much came altogether: see [`Held`]. If several trains in a row come whole but far more slowly
+//! than what is known, the path has become slower, and what was known before is forgotten at once.
 
 use netaware_units::{Mono, Span};
 
@@ -16,6 +17,32 @@ pub(super) struct Carried {
     lately: Vec<Seen>,
     period: Period,
     held: Option<Held>,
+    /// The fastest of what was known so far, bit/s; what it carries now if it became slower.
+    usual: f64,
+    slow: Option<Slow>,
+    fell: Option<Fell>,
+    /// bit/s at which the last volley came, if all that it says is that the path is far slower.
+    slow_now: Option<f64>,
+    /// Shortest one-way delay so far, ns, of two clocks without a common origin.
+    least_delay: Option<i64>,
+}
+
+/// Trains in a row that waited for the path, and came far more slowly than what is known: not one
+/// of them as fast as that.
+#[derive(Debug, Clone, Copy)]
+struct Slow {
+    trains: u32,
+    /// When the first and the last of them began to leave, ns.
+    sent: (i64, i64),
+    fastest: Seen,
+}
+
+/// The path carries far less than it did.
+#[derive(Debug, Clone, Copy)]
+struct Fell {
+    /// bit/s that it carried before.
+    from: f64,
+    at: Mono,
 }
 
 /// A train, or a whole volley, and how fast it came.
@@ -41,6 +68,8 @@ struct Held {
     /// Bits that were sent since then, and what of that was lost.
     sent: f64,
     lost: f64,
+    /// A period of many packets lost much less than the first.
+    fell: bool,
 }
 
 /// What was sent and what came since the last judgement, bits.
@@ -69,8 +98,26 @@ impl Carried {
     /// What the path lets through in the long run, bit/s, where it was seen that it loses much less
     /// of less.
     pub(super) fn policed(&self) -> Option<f64> {
-        let held = self.held.filter(|held| held.sent > 0.0 && held.lost < FELL * held.first * held.sent)?;
-        Some(held.rate)
+        let held = self.held?;
+        let is_less = held.sent > 0.0 && held.lost < FELL * held.first * held.sent;
+        (held.fell || is_less).then_some(held.rate)
+    }
+
+    /// When the path became far slower than first trains found it, if it still is.
+    pub(super) fn fell_at(&self) -> Option<Mono> {
+        self.fell.map(|fell| fell.at)
+    }
+
+    /// bit/s that the path carries now, where the last volley came far more slowly than the path is
+    /// known to carry, or the path has become slower for good.
+    pub(super) fn slower(&self) -> Option<f64> {
+        let slow = self.slow_now.or_else(|| self.fell.and(self.fastest()))?;
+        Some(self.held.map_or(slow, |held| held.rate.min(slow)))
+    }
+
+    /// bit/s that the path carried before it became far slower, and now, if it still is.
+    pub(super) fn fell(&self) -> Option<(f64, f64)> {
+        Some((self.fell?.from, self.rate()?))
     }
 
     /// What was lost so far was lost to a queue that was too short for a train, and says nothing of
@@ -86,10 +133,14 @@ impl Carried {
         }
     }
 
-    /// What became of a volley.
-    pub(super) fn observe(&mut self, asked: &Volley, report: &VolleyReport) {
+    /// What became of a volley of which is known now.
+    pub(super) fn observe(&mut self, now: Mono, asked: &Volley, report: &VolleyReport) {
+        self.slow_now = None;
+        let delays = report.trains.iter().flat_map(delays);
+        self.least_delay = delays.chain(self.least_delay).min();
         for (train, report) in asked.trains.iter().zip(&report.trains) {
             if let Some((came, left)) = rates(train, report) {
+                self.watch(now, report, came, left);
                 self.saw(report.arrivals.len(), came, left);
             }
         }
@@ -99,6 +150,63 @@ impl Carried {
                 self.saw(packets, came, left);
             }
         }
+    }
+
+    /// Whether the path has become far slower, or is as fast as before again. What is remembered of
+    /// a faster path would otherwise be believed until as many trains have come as are remembered,
+    /// and if these are short, for ever.
+    fn watch(&mut self, now: Mono, report: &TrainReport, came: f64, left: f64) {
+        if self.fell.is_some_and(|fell| came > FAR_BELOW * fell.from) {
+            self.fell = None;
+        }
+        // A long train is believed rather than short ones, and makes what is known its own rate.
+        self.usual = self.fastest().unwrap_or(0.0).max(self.usual);
+        let known = self.usual;
+        if came >= FAR_BELOW * known {
+            (self.slow, self.slow_now) = (None, None);
+            return;
+        }
+        // A train gets this share, or more, of a link that others fill.
+        let share = known * left / (known + left).max(1.0);
+        // A train that left as slowly says nothing.
+        if came >= UNEXPLAINED * share || !self.waited(report) {
+            return;
+        }
+        let Some(began) = report.sent.iter().flatten().min().copied() else { return };
+        self.slow_now = Some(self.slow_now.map_or(came, |slow| slow.max(came)));
+        let this = Seen { packets: report.arrivals.len() as f64, rate: came };
+        let slow = self.slow.map_or(Slow { trains: 1, sent: (began, began), fastest: this }, |slow| Slow {
+            trains: slow.trains + 1,
+            sent: (slow.sent.0.min(began), slow.sent.1.max(began)),
+            fastest: if came > slow.fastest.rate { this } else { slow.fastest },
+        });
+        self.slow = Some(slow);
+        if slow.trains >= SLOW_TRAINS && slow.sent.1.saturating_sub(slow.sent.0) as f64 / 1e9 >= SLOW_FOR {
+            let from = self.fell.map_or(known, |fell| fell.from.max(known));
+            self.fell = Some(Fell { from, at: now });
+            self.lately = vec![slow.fastest];
+            self.usual = slow.fastest.rate;
+            self.slow = None;
+        }
+    }
+
+    /// Whether the packets of a train waited for a slow link: it came whole, or all of it behind a
+    /// queue that stood for most of the time in which it came. What a policer drops, or chance,
+    /// leaves no queue.
+    fn waited(&self, report: &TrainReport) -> bool {
+        let (count, of) = (report.arrivals.len(), report.sent.iter().flatten().count());
+        if count as f64 >= (1.0 - MUCH) * of as f64 {
+            return true;
+        }
+        let (Some(least), Some(first), Some(last)) =
+            (self.least_delay, report.arrivals.first(), report.arrivals.last())
+        else {
+            return false;
+        };
+        let mut waits: Vec<i64> = delays(report).map(|delay| delay.saturating_sub(least)).collect();
+        waits.sort_unstable();
+        let median = waits.get(waits.len() / 2).copied().unwrap_or(0);
+        median as f64 / 1e9 >= STANDING && median > last.at.saturating_sub(first.at) / 4
     }
 
     fn saw(&mut self, packets: usize, came: f64, left: f64) {
@@ -131,18 +239,18 @@ impl Carried {
             return;
         }
         let lasted = if self.held.is_none() { lasted.max(FIRST_PERIOD) } else { lasted };
-        let Period { sent, came, .. } = self.period;
+        let Period { sent, came, packets, .. } = self.period;
         self.period = Period { since: Some(now), ..Period::default() };
-        self.judge(sent / lasted, came / lasted, lasted);
+        self.judge(sent / lasted, came / lasted, lasted, packets);
     }
 
-    /// bit/s that were sent and that came for so many seconds.
-    fn judge(&mut self, sent: f64, came: f64, lasted: f64) {
+    /// bit/s that were sent and that came for so many seconds, in so many packets.
+    fn judge(&mut self, sent: f64, came: f64, lasted: f64, packets: u32) {
         let lost = 1.0 - came / sent.max(1.0);
         let came = came.max(LEAST);
         self.held = match self.held {
             None if lost > MUCH => {
-                Some(Held { rate: came * CAUTION, least: lost, first: lost, sent: 0.0, lost: 0.0 })
+                Some(Held { rate: came * CAUTION, least: lost, first: lost, sent: 0.0, lost: 0.0, fell: false })
             }
             None => None,
             Some(held) => {
@@ -153,8 +261,9 @@ impl Carried {
                     () if sent * 2.0 > held.rate => held.rate * GROWTH,
                     () => held.rate,
                 };
+                let fell = held.fell || packets >= CERTAIN && lost < FELL * held.first;
                 let (sent, lost) = (held.sent + sent * lasted, held.lost + lost * sent * lasted);
-                Some(Held { rate, least, sent, lost, ..held })
+                Some(Held { rate, least, sent, lost, fell, ..held })
             }
         };
     }
@@ -176,6 +285,14 @@ fn of_all(asked: &Volley, report: &VolleyReport) -> Option<(usize, f64, f64)> {
     }
     let span = |(first, last): (i64, i64)| last.saturating_sub(first).max(1) as f64 / 1e9;
     (packets >= LONG && span(arrivals) > LASTS).then(|| (packets, bits / span(arrivals), bits / span(sends)))
+}
+
+/// One-way delays of what came, ns.
+pub(super) fn delays(report: &TrainReport) -> impl Iterator<Item = i64> + '_ {
+    report.arrivals.iter().filter_map(|arrival| {
+        let sent = report.sent.get(arrival.number as usize).copied().flatten()?;
+        Some(arrival.at.saturating_sub(sent))
+    })
 }
 
 /// bit/s at which the second half of a train came and left: a credit may have paid for the first.
@@ -200,6 +317,15 @@ fn rates(train: &Train, report: &TrainReport) -> Option<(f64, f64)> {
 const LATELY: usize = 8;
 /// A train that came at less than this of the rate at which it left was held up.
 const HELD_UP: f64 = 0.8;
+/// A train that came at less than this of what is known met a path that is not the one of before.
+const FAR_BELOW: f64 = 0.4;
+/// And at less than this of what others could leave it.
+const UNEXPLAINED: f64 = 0.5;
+/// So many such trains in a row, over so many s, are no hiccup.
+const SLOW_TRAINS: u32 = 3;
+const SLOW_FOR: f64 = 0.2;
+/// s; a queue that stands for that long is no jitter of a host.
+const STANDING: f64 = 0.02;
 /// Packets of a train whose second half says enough.
 const HALVED: usize = 12;
 /// Packets, or s, of a train that says what the path carries.
@@ -216,6 +342,8 @@ const STRAY: f64 = 0.05;
 const CAUTION: f64 = 0.9;
 /// Loss below this share of what it was at first has gone with the rate.
 const FELL: f64 = 0.5;
+/// Packets of a period in which chance hardly loses half of its share.
+const CERTAIN: u32 = 150;
 /// By which the rate grows from period to period.
 const GROWTH: f64 = 1.2;
 /// s and packets of a period.

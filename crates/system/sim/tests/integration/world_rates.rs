@@ -327,6 +327,59 @@ fn a_path_that_dies_leaves_what_was_found_or_says_that_it_died() {
 }
 
 #[test]
+fn a_path_that_becomes_ten_times_slower_is_not_filled() {
+    const AFTER: f64 = 5e6;
+    const DROP: f64 = 2.0;
+    let hops = "[[hop]]\nrate = [{ at = '0s', value = '50Mbit/s' }, { at = '2s', value = '5Mbit/s' }]\ndelay = '15ms'\nqueue = { bytes = '300kB' }\n";
+    let path = world("50 Mbit/s that become 5", hops, 30, AFTER);
+    let mut found = Vec::new();
+    for name in METHODS {
+        for seed in 0..3 {
+            let ended = run(&path, name, seed, &instrument(&path), |_, _| {});
+            println!(
+                "{name:10} {seed} {:>10} {:>5} packets {}",
+                ended.took.to_string(),
+                ended.sent.len(),
+                said(&ended)
+            );
+            // The first packet leaves at once; a host's clock has no beginning.
+            let begin = ended.sent[0].0;
+            let within = |from: f64, to: f64| -> f64 {
+                let sent = ended.sent.iter().filter(|(at, _)| {
+                    let at = at.since(begin).secs_f64();
+                    at >= from && at < to
+                });
+                sent.map(|(_, bytes)| f64::from(*bytes) * 8.0).sum()
+            };
+            let took = ended.took.secs_f64();
+            // Within two seconds the load is that of the path as it is.
+            let steps = (0..(took * 10.0) as u32).map(|step| DROP + 2.0 + f64::from(step) * 0.1);
+            let most = steps.map(|from| within(from, from + 1.0)).fold(0.0, f64::max);
+            if most > 1.25 * AFTER {
+                found.push(format!("{name}, {seed}: HARM {:.2} times", most / AFTER));
+            }
+            let max_load = if name.starts_with("maximum") { 1.0 } else { 0.1 };
+            let later = within(DROP + 2.0, took + 1.0) / (took - DROP - 2.0).max(5.0);
+            if later > 1.25 * max_load * AFTER {
+                found.push(format!("{name}, {seed}: a mean load of {:.2} times", later / AFTER));
+            }
+            let is_said = match &ended.conclusion {
+                Ok(answer) => {
+                    let is_flagged =
+                        answer.flags.iter().any(|it| matches!(it, Flag::PathChanged | Flag::Slower { .. }));
+                    is_flagged || nonsense(name, answer, &path).is_none()
+                }
+                Err(why) => matches!(why, NoFigure::PathChanged | NoFigure::Slower { .. }),
+            };
+            if !is_said && took > DROP + 2.0 {
+                found.push(format!("{name}, {seed}: not said {}", said(&ended)));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
 fn a_short_limit_is_kept_on_slow_and_far_paths() {
     let mut rng = SplitMix64::new(3);
     for world in [PATHS[0], PATHS[2], PATHS[8], PATHS[10], PATHS[17]] {

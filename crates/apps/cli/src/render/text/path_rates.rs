@@ -47,7 +47,8 @@ pub(super) fn section(sheet: &mut Sheet<'_>, metric: PathMetric, direction: Dire
     sheet.row("sent, over time", |v| of(v).map(|r| format!("{} in {}", r.bytes, r.took)))?;
     sheet.row("mean load", |v| {
         let r = of(v)?;
-        let of_rate = r.rate.as_ref().filter(|rate| rate.estimate > 0.0);
+        // A share of a bound is no share of the path.
+        let of_rate = r.rate.as_ref().filter(|rate| rate.estimate > 0.0 && r.bound == RateBound::None);
         let of_rate = of_rate.map(|rate| format!(", {}", percent(r.load.0 as f64 / rate.estimate)));
         Some(format!("{}{}", r.load, of_rate.unwrap_or_default()))
     })?;
