@@ -293,6 +293,29 @@ mod tests {
     }
 
     #[test]
+    fn what_a_network_device_dropped_is_not_blamed_on_a_socket_buffer() {
+        let sender = UdpSenderEnd { sent: 1000, ..UdpSenderEnd::default() };
+        let drops = HostDrops { socket: Some(0), stack: Some(0), nic: Some(350) };
+        let receiver =
+            UdpReceiverEnd { received: 650, drops, cpu: Some(cpu(0.1)), ..UdpReceiverEnd::default() };
+        let limit = udp_limit(&UdpEvidence {
+            sender: &sender,
+            receiver: &receiver,
+            planned: None,
+            sent_rate: None,
+            loss: &loss_split::split(1000, Some(&receiver)),
+            across: Across::Network,
+            outcome: Outcome::Complete,
+        });
+        assert_eq!(limit.by, LimitedBy::Unknown);
+        assert!(
+            limit.evidence.contains("350 at its network device, before any socket"),
+            "{}",
+            limit.evidence
+        );
+    }
+
+    #[test]
     fn what_just_passes_blames_nobody_and_a_little_more_does() {
         use LimitedBy::{Network, RequestedRate, SenderCpu, SocketBuffer};
         let rows = [
