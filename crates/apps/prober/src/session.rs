@@ -178,8 +178,8 @@ impl Session {
     pub(crate) fn connect_again(&mut self, target: &Target) {
         self.has_waited = false;
         let at = self.link.peer();
-        let again = connect(target, at).and_then(|(_, first)| more_connects(target, at, first));
-        let Ok(connects) = again else { return };
+        let again = connect(target, at).and_then(|first| more_connects(target, at, first.took));
+        let Ok((connects, _)) = again else { return };
         let round_trip = self.link.tcp_info().map(|info| info.min_rtt).filter(|rtt| *rtt > Span::ZERO);
         self.reach = Reach { connects, round_trip, ..self.reach.clone() };
     }
