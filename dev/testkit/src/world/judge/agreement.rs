@@ -111,7 +111,8 @@ mod tests {
     #[test]
     fn a_part_that_failed_is_seen_in_the_whole() {
         let of = |warnings: &[&str]| {
-            let runs = json!([{"outcome": "failed", "client": {"bytes": 10}, "lost": 10}]);
+            let runs = json!([{"outcome": "failed", "client": {"bytes": 10},
+                "server": {"throughput": 1_000_000}, "lost": 10}]);
             let record = json!({"outcome": "complete", "warnings": warnings, "versions": [
                 {"version": "IPv4", "matrix": [{"protocol": "udp", "cells": [{"runs": runs}]}]}]});
             said(Ask::Matrix, &truth(""), &found(&record)).0

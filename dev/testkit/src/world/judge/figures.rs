@@ -603,7 +603,7 @@ mod tests {
     #[test]
     fn bytes_of_a_short_transfer_came_or_are_lost_or_unknown() {
         let run = |lost: u64, unknown: u64| {
-            let run = json!({"outcome": "complete", "client": {"bytes": 10_000}, "server": {"bytes": 8_000},
+            let run = json!({"outcome": "complete", "client": {"bytes": 10_000}, "server": {"bytes": 8_000, "throughput": 1_000_000},
                 "lost": lost, "unknown": unknown});
             let matrix = json!([{"protocol": "udp", "cells": [{"runs": [run]}]}]);
             let record = json!({"outcome": "complete", "warnings": [],
