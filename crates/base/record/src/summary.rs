@@ -6,6 +6,8 @@ use netaware_units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::unknown::zero_is_unknown;
+
 /// Order statistics of delays. Exact (sorted samples), not read off a histogram, unless the
 /// result's page says so.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -28,7 +30,7 @@ pub struct DelaySummary {
     /// Arithmetic mean.
     pub mean: Span,
     /// Sample standard deviation; absent of a single sample. Older versions wrote zero then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
     pub sd: Option<Span>,
 }
 
@@ -90,7 +92,7 @@ pub struct HistogramMoments {
     pub mean: f64,
     /// Standard deviation, ns (divided by the number of values less one); absent of a single value.
     /// Older versions wrote zero then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
     pub sigma: Option<f64>,
     /// Coefficient of skew: mean of `(x - mean)^3` over the population sigma cubed; absent when
     /// all are equal. Older versions wrote zero then.

@@ -161,7 +161,7 @@ pub struct GapSummary {
     /// Mean in nanoseconds, with decimals: the mean rate is judged to 0.01 %.
     pub mean_ns: f64,
     /// Standard deviation in nanoseconds; absent of a single gap. Older versions wrote zero then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
     pub sd_ns: Option<f64>,
     /// Smallest.
     pub min: Span,

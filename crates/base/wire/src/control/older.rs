@@ -56,11 +56,18 @@ pub(super) fn report<S: Serializer>(report: &EndReport, to: S) -> Result<S::Ok, 
             value["untold"] = untold.into();
         }
     }
-    for (part, demanded) in
-        [("/cpu", "busiest_thread"), ("/gaps", "planned"), ("/bursts/arrived_over", "planned")]
-    {
+    let (gaps, moments): (&[_], &[_]) = (&["planned", "sd_ns"], &["sigma", "skew", "kurtosis"]);
+    let parts: [(&str, &[&'static str]); 6] = [
+        ("/cpu", &["busiest_thread"]),
+        ("/gaps", gaps),
+        ("/bursts/arrived_over", gaps),
+        ("/delay_variation", &["sd"]),
+        ("/bins/moments", moments),
+        ("/histogram/moments", moments),
+    ];
+    for (part, demanded) in parts {
         if let Some(part) = value.pointer_mut(part) {
-            fill(part, &[demanded]);
+            fill(part, demanded);
         }
     }
     value.serialize(to)
@@ -110,7 +117,8 @@ fn filled<T: Serialize, S: Serializer>(
 #[cfg(test)]
 mod tests {
     use netaware_record::{
-        CpuUse, GapSummary, HostDrops, Outcome, SenderTick, StreamEnd, StreamSample, UdpReceiverEnd,
+        CpuUse, DelaySummary, GapSummary, HostDrops, Outcome, SenderTick, StreamEnd, StreamSample,
+        UdpReceiverEnd,
     };
     use netaware_units::Span;
 
@@ -147,6 +155,7 @@ mod tests {
             received: 5,
             drops: HostDrops { socket: Some(3), ..HostDrops::default() },
             gaps: Some(GapSummary::default()),
+            delay_variation: Some(DelaySummary { count: 1, ..DelaySummary::default() }),
             cpu: Some(CpuUse { cores: 2, ..CpuUse::default() }),
             ..UdpReceiverEnd::default()
         };
@@ -160,12 +169,14 @@ mod tests {
         }
         assert_eq!(told["drops"], serde_json::json!({"socket": 3, "stack": 0, "nic": 0}));
         assert_eq!((&told["cpu"]["busiest_thread"], &told["gaps"]["planned"]), (&0.into(), &0.into()));
+        assert_eq!((&told["gaps"]["sd_ns"], &told["delay_variation"]["sd"]), (&0.into(), &0.into()));
         let ServerMessage::Finished { report: EndReport::UdpReceiver(end), .. } =
             ServerMessage::from_value(json).unwrap()
         else {
             panic!("another message");
         };
         assert_eq!((end.calls, end.jitter, end.receive_buffer), (None, None, None));
+        assert_eq!((end.gaps.unwrap().sd_ns, end.delay_variation.unwrap().sd), (None, None));
         assert_eq!((end.cpu.unwrap().busiest_thread, end.gaps.unwrap().planned), (None, None));
         assert_eq!(end.drops, HostDrops { socket: Some(3), ..HostDrops::default() });
         assert_eq!((end.duplicates, end.reordered), (None, None));
