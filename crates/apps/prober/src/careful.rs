@@ -4,18 +4,41 @@
 //! not run faster than the path was seen to carry. A pair of datagrams and then short trains go
 //! over an echo flow: long requests and short answers for what this host sends, short requests and
 //! long answers for what the responder sends. Each train is at most twice as fast as the one before
-//! was carried, and the last one is what counts. **Biased**: jitter stretches a short train, so the
-//! rate leans low; credit of a policer lets a train pass, so there it can be high.
-//! docs/methods/planning.md has the rules with their reasons.
+//! was carried, and the last one is what counts. Of a train that lost a part, what came after the
+//! first loss counts: before it, a queue or a policer's credit took what the path does not carry
+//! for good. The trains after such a one are slower and longer. **Biased**: jitter stretches a
+//! short train and random loss thins it, so the rate leans low, and requests that their own way
+//! delays make what the responder sends a lower bound; credit of a policer that is larger than the
+//! trains lets them pass, so there it can be high. docs/methods/planning.md has the rules with
+//! their reasons.
 
 use netaware_io::stop::StopFlag;
 use netaware_record::Direction;
-use netaware_units::{BitRate, ByteCount, SendRate, Span};
+use netaware_units::{ByteCount, SendRate, Span};
 
 use crate::echo::{EchoOrder, EchoSizes};
 use crate::lane::{self, Lane};
 use crate::lease;
 use crate::request::Target;
+
+/// What trains have shown of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// The path carried so much. Of what the responder sends that is a lower bound.
+    Carried(SendRate),
+    /// What came back shows no rate: [`unknown`] is what may be sent.
+    Nothing,
+    /// There was nothing to be found out: no flow to ask by, a run that was stopped, or a ceiling
+    /// that is no faster than [`unknown`].
+    NotAsked,
+}
+
+/// The payload rate of datagrams this long where nothing is known of the path: with their headers
+/// they make [`UNKNOWN`].
+pub(crate) fn unknown(length: u32) -> SendRate {
+    let length = u64::from(length.max(1));
+    SendRate::at_least(UNKNOWN * length / (length + HEADERS))
+}
 
 /// The rate of a stream in this direction: `ceiling`, or less if the path was seen to carry less.
 pub(crate) fn rate(
@@ -26,19 +49,35 @@ pub(crate) fn rate(
     ceiling: SendRate,
     stop: &StopFlag,
 ) -> SendRate {
-    let length = length.min(LONGEST);
-    let ramp = climb(lane, target, direction, Ramp::new(ceiling, length), stop);
+    let ceiling = allowed(lane, ceiling);
+    let ramp = climb(lane, target, direction, Ramp::new(ceiling, length.min(LONGEST)), stop);
     let rate = ramp.rate();
     // Without a flow the stream will not come about either, and says why.
-    if rate < ceiling && lane.is_alive() && ramp.trains > 0 {
+    if !lane.is_alive() || ramp.trains == 0 {
+        return rate;
+    }
+    if rate < ceiling {
         let way = direction.name();
         let why = match ramp.carried {
+            // Requests for what the responder sends have a way of their own.
+            Some(carried) if direction == Direction::Reverse => format!(
+                "the path was seen to carry at least {carried} {way} (the way of the requests for it may carry no \
+                 more of them)"
+            ),
             Some(carried) => format!("the path was seen to carry {carried} {way}"),
             None => format!(
-                "no answer came to datagrams of {length} B, so what the path carries {way} is not known"
+                "too few answers came to datagrams of {} B, so what the path carries {way} is not known",
+                ramp.length
             ),
         };
         lane.warn(&format!("no rate was given, and {why}: the stream runs at {rate}; -b sets a rate"));
+    }
+    let fills = rate.bit_rate().time_for(ByteCount(u64::from(length)));
+    if fills > LONGEST_DATAGRAM {
+        lane.warn(&format!(
+            "a datagram of {length} B leaves at once, in packets that take {fills} at {rate}: while they pass, the \
+             path carries nothing else, and a short queue drops some of them; -l sets a shorter length"
+        ));
     }
     rate
 }
@@ -49,21 +88,35 @@ pub(crate) fn lasts(exchange: Span) -> Span {
     lease::exchanges(exchange, 1) + (TRAIN + exchange) * 2
 }
 
-/// What the path was seen to carry in this direction, at most `ceiling`; `None` where no answer
-/// came.
-pub(crate) fn carried(
+/// What the path was seen to carry in this direction, at most `ceiling`.
+pub(crate) fn seen(
     lane: &mut Lane,
     target: &Target,
     direction: Direction,
     length: u32,
     ceiling: SendRate,
     stop: &StopFlag,
-) -> Option<SendRate> {
-    climb(lane, target, direction, Ramp::new(ceiling, length.min(LONGEST)), stop).carried
+) -> Seen {
+    let ceiling = allowed(lane, ceiling);
+    let ramp = climb(lane, target, direction, Ramp::new(ceiling, length.min(LONGEST)), stop);
+    match ramp.carried {
+        Some(carried) => Seen::Carried(carried),
+        None if ramp.trains == 0 || stop.is_raised() || !lane.is_alive() => Seen::NotAsked,
+        None => Seen::Nothing,
+    }
+}
+
+/// The ceiling under the cap of the responder's owner, which holds for trains as well.
+fn allowed(lane: &mut Lane, ceiling: SendRate) -> SendRate {
+    let cap = lane.session().and_then(|session| session.limits.rate);
+    cap.map_or(ceiling, |cap| ceiling.min(SendRate::at_least(cap.0)))
 }
 
 /// Sends trains until the ramp has seen enough.
 fn climb(lane: &mut Lane, target: &Target, direction: Direction, mut ramp: Ramp, stop: &StopFlag) -> Ramp {
+    if ramp.is_needless() || stop.is_raised() || !lane.is_alive() {
+        return ramp;
+    }
     let sizes = sizes(lane, direction, ramp.length);
     let round_trip = lane.round_trip();
     lane::attach_echo(std::slice::from_mut(lane), target, FLOW + round_trip * 20, sizes);
@@ -74,6 +127,10 @@ fn climb(lane: &mut Lane, target: &Target, direction: Direction, mut ramp: Ramp,
             ..EchoOrder::open_loop(Some(train.count), train.spacing(ramp.length), sizes.request)
         };
         let Some(run) = lane.echo(&order) else { break };
+        // Who was stopped did not wait for answers.
+        if stop.is_raised() {
+            break;
+        }
         ramp.observe(train, &run.round.arrivals(order.shown_spacing()));
     }
     if let (Some(flow), Some(session)) = (lane.echo.take(), lane.session())
@@ -109,6 +166,43 @@ impl Train {
         let nanos = self.rate.gap_ps(length) / 1000;
         Span(i64::try_from(nanos).unwrap_or(i64::MAX)).max(Span(1))
     }
+
+    /// From the first request to the last.
+    fn span(self, length: u32) -> Span {
+        self.spacing(length) * i64::try_from(self.count.saturating_sub(1)).unwrap_or(i64::MAX)
+    }
+
+    fn share(self, part: u64, whole: u64) -> SendRate {
+        let bits = u128::from(self.rate.bit_rate().0) * u128::from(part) / u128::from(whole.max(1));
+        SendRate::at_least(u64::try_from(bits).unwrap_or(u64::MAX))
+    }
+
+    /// The payload rate at which the train was carried, by the number of each answer and when it
+    /// came: no faster than the answers came, than the train was sent, and than the share that came
+    /// after the first loss allows. One more than came is not ruled out there, and where fewer than
+    /// two came in all, one is not.
+    fn carried(self, length: u32, answers: &[(u64, Span)]) -> SendRate {
+        let times = || answers.iter().map(|(_, at)| *at);
+        let came = answers.len() as u64;
+        let (Some(first), Some(last)) = (times().min(), times().max()) else {
+            return self.share(1, self.count);
+        };
+        if came < 2 {
+            return self.share(1, self.count);
+        }
+        let took = (last - first).max(self.span(length)).max(Span(1));
+        let bits = u128::from(came - 1) * u128::from(length) * 8 * 1_000_000_000;
+        let rate = bits / u128::from(took.0.cast_unsigned());
+        let rate = SendRate::at_least(u64::try_from(rate).unwrap_or(u64::MAX)).min(self.rate);
+        let Some(lost) = self.first_lost(answers) else { return rate };
+        let came_after = answers.iter().filter(|(number, _)| *number > lost).count() as u64;
+        rate.min(self.share(came_after + 1, self.count - lost))
+    }
+
+    /// The number of the first request without an answer.
+    fn first_lost(self, answers: &[(u64, Span)]) -> Option<u64> {
+        (0..self.count).find(|number| answers.iter().all(|(answered, _)| answered != number))
+    }
 }
 
 /// Which train is next, and what the trains have shown.
@@ -120,11 +214,18 @@ struct Ramp {
     carried: Option<SendRate>,
     next: Option<SendRate>,
     trains: u32,
+    /// Trains that lost what the path did not carry. After one faster ones are not tried any more.
+    overruns: u32,
 }
 
 impl Ramp {
     fn new(ceiling: SendRate, length: u32) -> Self {
-        Self { ceiling, length, carried: None, next: Some(ceiling), trains: 0 }
+        Self { ceiling, length, carried: None, next: Some(ceiling), trains: 0, overruns: 0 }
+    }
+
+    /// What every path is given needs no trains.
+    fn is_needless(&self) -> bool {
+        self.ceiling <= unknown(self.length)
     }
 
     fn next(&self) -> Option<Train> {
@@ -134,46 +235,47 @@ impl Ramp {
         } else {
             let bits = u128::from(rate.bit_rate().0) * u128::from(TRAIN.0.cast_unsigned()) / 1_000_000_000;
             let fit = bits / (u128::from(self.length.max(1)) * 8) + 1;
-            u64::try_from(fit).unwrap_or(MAX_COUNT).clamp(MIN_COUNT, MAX_COUNT)
+            let at_least = if self.overruns > 0 { MIN_AFTER_LOSS } else { MIN_COUNT };
+            u64::try_from(fit).unwrap_or(MAX_COUNT).clamp(at_least, MAX_COUNT)
         };
         Some(Train { count, rate })
     }
 
-    /// Takes note of when the answers of a train came, since its beginning.
-    fn observe(&mut self, train: Train, arrivals: &[Span]) {
+    /// Takes note of which requests of a train were answered, and of when, since its beginning.
+    fn observe(&mut self, train: Train, answers: &[(u64, Span)]) {
         self.trains += 1;
-        let Some(seen) = arrival_rate(arrivals, self.length) else {
-            // A pair may get lost anywhere; a train of which nothing comes is an answer.
-            self.next = self.next.filter(|_| self.carried.is_none() && self.trains < MAX_SILENT);
+        if self.carried.is_none() && answers.len() < 2 {
+            // A pair may get lost anywhere.
+            self.next = self.next.filter(|_| self.trains < MAX_SILENT);
             return;
-        };
-        let seen = seen.min(train.rate);
+        }
+        let seen = train.carried(self.length, answers);
         let is_first = self.carried.replace(seen).is_none();
         let was_carried = seen.bit_rate().percent(ENOUGH) >= train.rate.bit_rate();
         let is_at_the_top = train.rate >= self.ceiling;
-        let goes_on = is_first || (was_carried && !is_at_the_top);
+        if !was_carried && train.first_lost(answers).is_some() {
+            self.overruns += 1;
+            let slower = seen.min(train.rate.percent(SLOWER));
+            // A path that loses at random does so at every rate.
+            self.next = (self.overruns < MAX_OVERRUNS).then_some(slower);
+            if seen <= unknown(self.length).percent(200) {
+                // What passes now and then is no rate.
+                (self.carried, self.next) = (None, None);
+            }
+            return;
+        }
+        let goes_on = is_first || (was_carried && !is_at_the_top && self.overruns == 0);
         self.next = goes_on.then(|| seen.percent(200).min(self.ceiling));
     }
 
     /// The ceiling if it is at most 1.25 times what was carried; otherwise 80 % of that.
     fn rate(&self) -> SendRate {
         match self.carried {
-            None => UNKNOWN.min(self.ceiling),
+            None => unknown(self.length).min(self.ceiling),
             Some(carried) if carried.percent(ENOUGH) >= self.ceiling => self.ceiling,
             Some(carried) => carried.percent(SHARE),
         }
     }
-}
-
-/// The payload rate at which datagrams came. One alone has no rate.
-fn arrival_rate(arrivals: &[Span], length: u32) -> Option<SendRate> {
-    let (first, last) = (arrivals.iter().min()?, arrivals.iter().max()?);
-    let after_the_first = arrivals.len() as u64 - 1;
-    if after_the_first == 0 {
-        return None;
-    }
-    let took = (*last - *first).max(Span(1));
-    BitRate::mean(ByteCount(after_the_first * u64::from(length)), took).and_then(SendRate::new)
 }
 
 /// Longer datagrams are fragments of about this length on the path, and a pair of them would take
@@ -181,9 +283,14 @@ fn arrival_rate(arrivals: &[Span], length: u32) -> Option<SendRate> {
 const LONGEST: u32 = 1452;
 /// Room for the stamps of an echo.
 const SHORT: u32 = 44;
+/// Of IPv6 and UDP, the longer ones.
+const HEADERS: u64 = 48;
 /// A train lasts about so long, so that jitter of some milliseconds does not count.
 const TRAIN: Span = Span::from_millis(100);
 const MIN_COUNT: u64 = 3;
+/// After a train that lost a part: more than usual policers have credit for.
+const MIN_AFTER_LOSS: u64 = 16;
+const MAX_OVERRUNS: u32 = 4;
 const MAX_COUNT: u64 = 64;
 const MAX_TRAINS: u32 = 10;
 /// Pairs without an answer, each of which takes patience.
@@ -191,13 +298,17 @@ const MAX_SILENT: u32 = 3;
 /// A stream may be 1.25 times as fast as what was seen to be carried.
 const ENOUGH: u64 = 125;
 const SHARE: u64 = 80;
-/// Where nothing came back. What is lost of a stream at this rate, one datagram of full length each
-/// 0.7 s, fills no path.
-const UNKNOWN: SendRate = SendRate::at_least(16_000);
+/// A train that follows one that was too fast.
+const SLOWER: u64 = 75;
+/// Where nothing is known of a path, bit/s with headers. What is lost of a stream at this rate, one
+/// datagram of full length each 0.75 s, fills no path.
+const UNKNOWN: u64 = 16_000;
 /// Three datagrams of full length take 1.7 s on 20 kbit/s.
 const PATIENCE: Span = Span::from_secs(1);
 /// All trains together, on a path without delay.
 const FLOW: Span = Span::from_secs(20);
+/// A path is not filled by one datagram for longer without a word.
+const LONGEST_DATAGRAM: Span = Span::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -205,23 +316,94 @@ mod tests {
 
     const CEILING: SendRate = SendRate::at_least(1_000_000);
 
-    /// What the trains show of a link of this rate with a drop-tail queue of so many datagrams.
-    fn over(rate: u64, length: u32, queue: usize) -> Ramp {
+    /// What trains of datagrams of this length show of a path: `passes` has when a datagram comes
+    /// that leaves at a time in ns, both since the beginning; between trains there is a second.
+    fn shown_by(length: u32, mut passes: impl FnMut(u64) -> Option<u64>) -> Ramp {
         let mut ramp = Ramp::new(CEILING, length);
+        let mut starts_at = 0;
         while let Some(train) = ramp.next() {
-            let on_link = SendRate::at_least(rate).gap_ps(length + 28) / 1000;
-            let (mut free_at, mut arrivals) = (0, Vec::new());
-            for n in 0..train.count {
-                let at = n * train.spacing(length).0.cast_unsigned();
-                if free_at > at + on_link * queue as u64 {
-                    continue;
-                }
-                free_at = free_at.max(at) + on_link;
-                arrivals.push(Span(free_at.cast_signed()));
-            }
-            ramp.observe(train, &arrivals);
+            let sent = (0..train.count).map(|n| (n, n * train.spacing(length).0.cast_unsigned()));
+            let came = sent.filter_map(|(n, at)| Some((n, passes(starts_at + at)? - starts_at)));
+            let answers: Vec<_> = came.map(|(n, at)| (n, Span(at.cast_signed()))).collect();
+            ramp.observe(train, &answers);
+            let last = answers.iter().map(|(_, at)| *at).max().unwrap_or(Span::ZERO);
+            starts_at += (last.max(train.span(length)) + Span::from_secs(1)).0.cast_unsigned();
         }
         ramp
+    }
+
+    /// A link of this rate with a drop-tail queue of so many datagrams.
+    fn over(rate: u64, length: u32, queue: usize) -> Ramp {
+        let on_link = SendRate::at_least(rate).gap_ps(length + 28) / 1000;
+        let mut free_at = 0;
+        shown_by(length, move |at| {
+            let has_room = free_at <= at + on_link * queue as u64;
+            free_at = if has_room { free_at.max(at) + on_link } else { free_at };
+            has_room.then_some(free_at)
+        })
+    }
+
+    /// A policer of this rate with so many bytes of credit, on a fast link.
+    fn behind_a_policer(rate: u64, length: u32, credit: u64) -> Ramp {
+        let (mut tokens, mut filled_at) = (credit * 1_000_000_000, 0);
+        let packet = u64::from(length + 28) * 1_000_000_000;
+        shown_by(length, move |at| {
+            tokens = (tokens + (at - filled_at) * rate / 8).min(credit * 1_000_000_000);
+            filled_at = at;
+            let passes = tokens >= packet;
+            tokens -= if passes { packet } else { 0 };
+            passes.then_some(at + 1_000_000)
+        })
+    }
+
+    fn with_headers(ramp: &Ramp) -> u64 {
+        ramp.rate().bit_rate().0 * u64::from(ramp.length + 28) / u64::from(ramp.length)
+    }
+
+    #[test]
+    fn a_train_of_which_a_policer_took_the_tail_was_not_carried() {
+        for rate in [20_000, 30_000, 60_000, 64_000, 128_000, 256_000] {
+            for credit in [3_000, 4_500, if rate < 200_000 { 9_000 } else { 6_000 }] {
+                let ramp = behind_a_policer(rate, 1452, credit);
+                let sent = with_headers(&ramp);
+                assert!(sent * 100 <= rate * 125, "{sent} on {rate}, {credit} B of credit: {ramp:?}");
+                assert!(sent * 4 >= rate, "{sent} on {rate}, {credit} B of credit: {ramp:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_pair_at_the_ceiling_does_not_speak_for_a_train_that_did_not_come() {
+        let millis = Span::from_millis;
+        for answers in [&[][..], &[(0, millis(3))]] {
+            let mut ramp = Ramp::new(CEILING, 1452);
+            ramp.observe(ramp.next().unwrap(), &[(0, millis(3)), (1, millis(14))]);
+            while let Some(train) = ramp.next() {
+                ramp.observe(train, answers);
+            }
+            assert_eq!((ramp.rate(), ramp.carried), (unknown(1452), None), "{ramp:?}");
+            assert!(ramp.trains <= 4, "{ramp:?}");
+        }
+    }
+
+    #[test]
+    fn losses_at_random_make_the_rate_lean_low_and_do_not_make_it_nothing() {
+        for (every, at_least) in [(10, 800_000), (5, 200_000), (3, 50_000)] {
+            let mut number = 0;
+            let ramp = shown_by(1452, |at| {
+                number += 1;
+                (number % every != 0).then_some(at + 20_000_000)
+            });
+            let rate = ramp.rate().bit_rate().0;
+            assert!((at_least..=1_000_000).contains(&rate), "{rate} with one of {every} lost: {ramp:?}");
+        }
+    }
+
+    #[test]
+    fn what_goes_where_nothing_is_known_counts_its_headers() {
+        assert_eq!([44, 64, 1452].map(|length| unknown(length).bit_rate().0), [7652, 9142, 15_488]);
+        // A ceiling that is no faster needs nothing to be found out.
+        assert!(Ramp::new(SendRate::MIN, 1452).is_needless() && !Ramp::new(CEILING, 1452).is_needless());
     }
 
     #[test]
@@ -250,24 +432,27 @@ mod tests {
     fn a_path_of_which_nothing_came_is_not_taken_for_a_fast_one() {
         let mut ramp = Ramp::new(CEILING, 1452);
         while let Some(train) = ramp.next() {
-            ramp.observe(train, &[Span::from_millis(3)]);
+            ramp.observe(train, &[(0, Span::from_millis(3))]);
         }
-        assert_eq!((ramp.rate(), ramp.trains), (UNKNOWN, MAX_SILENT));
-        // After a pair that came, a train that did not is no reason to go on.
+        assert_eq!((ramp.rate(), ramp.trains), (unknown(1452), MAX_SILENT));
+        // After a pair that came slowly, a train that did not come leaves nothing to go by.
         let mut ramp = Ramp::new(CEILING, 1452);
-        ramp.observe(ramp.next().unwrap(), &[Span::from_millis(3), Span::from_millis(203)]);
+        ramp.observe(ramp.next().unwrap(), &[(0, Span::from_millis(3)), (1, Span::from_millis(203))]);
         ramp.observe(ramp.next().unwrap(), &[]);
-        assert_eq!((ramp.next(), ramp.rate()), (None, SendRate::at_least(46_464)));
+        while let Some(train) = ramp.next() {
+            ramp.observe(train, &[]);
+        }
+        assert_eq!(ramp.rate(), unknown(1452));
     }
 
     #[test]
     fn jitter_in_a_pair_is_not_the_rate_of_the_path() {
         let mut ramp = Ramp::new(CEILING, 1452);
-        ramp.observe(ramp.next().unwrap(), &[Span::from_millis(3), Span::from_millis(63)]);
+        ramp.observe(ramp.next().unwrap(), &[(0, Span::from_millis(3)), (1, Span::from_millis(63))]);
         while let Some(train) = ramp.next() {
             let spacing = train.spacing(1452);
-            let arrivals: Vec<Span> = (0..train.count.cast_signed()).map(|n| spacing * n).collect();
-            ramp.observe(train, &arrivals);
+            let answers: Vec<_> = (0..train.count).map(|n| (n, spacing * n.cast_signed())).collect();
+            ramp.observe(train, &answers);
         }
         assert_eq!(ramp.rate(), CEILING, "{ramp:?}");
     }

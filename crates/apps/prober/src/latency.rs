@@ -13,7 +13,7 @@ use netaware_stats::patience::{Patience, Waiting};
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{BitRate, ByteCount, Mono, SendRate, Span};
 
-use crate::careful;
+use crate::careful::{self, Seen};
 use crate::echo::{EchoOrder, EchoRun, EchoSizes};
 use crate::lane::{self, Lane};
 use crate::lease;
@@ -51,7 +51,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
         note_shortening(request, lane, &needs, blocks, &mut watch);
     }
     let mut probes: Vec<Vec<Probe>> =
-        lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease)).collect();
+        lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease, stop)).collect();
     let exchange = lease::exchange(&lanes);
     watch.announce(promise(request, &lanes, &probes, &needs, blocks), exchange);
     let mut course = Course {
@@ -240,21 +240,33 @@ fn slowed(request: &LatencyRequest, lanes: &mut [Lane], stop: &StopFlag) -> Late
     let Some(rate) = rate.filter(|_| request.may_slow_down && is_udp) else { return request.clone() };
     let mut longest = spacing;
     for lane in lanes.iter_mut().filter(|lane| lane.is_alive() && !is_loopback(lane)) {
-        let Some(carried) = careful::carried(lane, &request.target, Direction::RoundTrip, length, rate, stop)
-        else {
+        let seen = careful::seen(lane, &request.target, Direction::RoundTrip, length, rate, stop);
+        let Some(wanted) = careful_spacing(seen, length, rate).filter(|wanted| *wanted > spacing) else {
             continue;
         };
-        if carried.bit_rate().0.saturating_mul(5) >= rate.bit_rate().0.saturating_mul(4) {
-            continue;
-        }
-        let wanted = carried.bit_rate().time_for(ByteCount(u64::from(length))) * 5 / 4;
+        let why = match seen {
+            Seen::Carried(carried) => format!("the path was seen to carry {carried} of requests this long"),
+            Seen::Nothing | Seen::NotAsked => {
+                "too few answers came to tell what the path carries of requests this long".to_owned()
+            }
+        };
         lane.warn(&format!(
-            "no --spacing was given, and the path was seen to carry {carried} of requests this long: they go every \
-             {wanted} instead of every {spacing}"
+            "no --spacing was given, and {why}: they go every {wanted} instead of every {spacing}"
         ));
         longest = longest.max(wanted);
     }
     LatencyRequest { rhythm: Rhythm::Open { spacing: longest, arrivals, seed }, ..request.clone() }
+}
+
+/// The distance at which requests fit what was seen, where `rate` is more than that.
+fn careful_spacing(seen: Seen, length: u32, rate: SendRate) -> Option<Span> {
+    let time_at = |rate: SendRate| rate.bit_rate().time_for(ByteCount(u64::from(length)));
+    match seen {
+        Seen::Carried(carried) if carried.percent(125) >= rate => None,
+        Seen::Carried(carried) => Some(time_at(carried) * 5 / 4),
+        Seen::Nothing => Some(time_at(careful::unknown(length))),
+        Seen::NotAsked => None,
+    }
 }
 
 /// How long a block has waited for answers that did not come.
@@ -279,10 +291,11 @@ enum Probe {
 }
 
 impl Probe {
-    fn open_all(lane: &mut Lane, request: &LatencyRequest, lease: Span) -> Vec<Self> {
+    fn open_all(lane: &mut Lane, request: &LatencyRequest, lease: Span, stop: &StopFlag) -> Vec<Self> {
         request
             .transports
             .iter()
+            .take_while(|_| !stop.is_raised())
             .filter_map(|transport| Self::open(lane, request, *transport, lease))
             .collect()
     }
@@ -613,6 +626,15 @@ mod tests {
         let request = LatencyRequest { count: Some(203), ..LatencyRequest::new(Target::new("::1")) };
         let parts = [0..1, 1..BLOCKS];
         assert_eq!(parts.iter().filter_map(|part| plan(&request, part, BLOCKS).count).sum::<u64>(), 203);
+    }
+
+    #[test]
+    fn a_path_of_which_nothing_is_known_does_not_get_requests_at_the_full_rate() {
+        let rate = SendRate::at_least(51_200);
+        let spacing = |seen| careful_spacing(seen, 64, rate);
+        assert_eq!(spacing(Seen::Nothing), Some(Span(56_005_251)));
+        assert_eq!(spacing(Seen::Carried(SendRate::at_least(12_800))), Some(Span::from_millis(50)));
+        assert_eq!([Seen::Carried(rate), Seen::NotAsked].map(spacing), [None; 2]);
     }
 
     #[test]

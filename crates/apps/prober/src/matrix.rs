@@ -20,7 +20,7 @@ use ledger::{Ledger, Shortfall};
 use plan::Step;
 pub use plan::{MatrixRequest, Pair, Pairs};
 
-use crate::careful;
+use crate::careful::{self, Seen};
 use crate::echo::EchoSizes;
 use crate::lane::{self, Lane};
 use crate::lease;
@@ -195,11 +195,18 @@ fn carried_by(
         return None;
     }
     watch.phase("UDP: what the path carries", Some(lane.version));
-    let carried = careful::carried(lane, &request.target, Direction::Forward, SEEN_BY, HIGHEST_SEEN, stop);
-    if carried.is_none() && lane.is_alive() && !stop.is_raised() {
-        lane.warn("UDP is left out: no answer came to datagrams, so what the path carries is not known");
+    // Datagrams leave at once here: where nothing is known of the path, none do.
+    match careful::seen(lane, &request.target, Direction::Forward, SEEN_BY, HIGHEST_SEEN, stop) {
+        Seen::Carried(carried) => Some(carried),
+        Seen::Nothing | Seen::NotAsked => {
+            if lane.is_alive() && !stop.is_raised() {
+                lane.warn(
+                    "UDP is left out: too few answers came to datagrams, so what the path carries is not known",
+                );
+            }
+            None
+        }
     }
-    carried
 }
 
 /// Whether so many bytes of datagrams may leave at once on a path of this rate.

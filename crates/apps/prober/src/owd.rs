@@ -15,10 +15,11 @@ use netaware_probe::stamp::{StampCounts, StampEvent};
 use netaware_record::passive::ClockState;
 use netaware_record::{IpVersion, Record, Unreachable, VersionResult};
 use netaware_stats::patience::{UNKNOWN, Waiting};
-use netaware_units::{Mono, Span};
+use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::proof::Key;
 use netaware_wire::stamp::ErrorEstimate;
 
+use crate::careful;
 use crate::progress::{Progress, Watch};
 use crate::report;
 use crate::request::Target;
@@ -101,6 +102,14 @@ impl OwdRequest {
         }
     }
 
+    /// The same with packets so far apart, and fewer of them where it keeps its time.
+    fn every(&self, interval: Span) -> Self {
+        let fitting = (self.sends_for().nanos() / interval.nanos().max(1)).max(1).cast_unsigned();
+        let is_slower = interval > self.interval;
+        let count = if is_slower && self.slowing == Slowing::KeepsTime { fitting } else { self.count };
+        Self { interval, count, ..self.clone() }
+    }
+
     fn lasts(&self) -> Span {
         // The last answers; a path that is slow is known only then.
         self.sends_for() + self.patience
@@ -138,7 +147,7 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
     let reflectors: Vec<_> = addresses.iter().map(|it| it.as_ref().ok().copied()).collect();
     let (mut versions, mut locals, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     watch.phase("one-way delay: what the path carries", None);
-    let (slower, heard) = slowed(request, &reflectors, stop, &mut warnings);
+    let Slowed { request: slower, each, heard, warning } = slowed(request, &reflectors, stop);
     let request = &slower;
     watch.phase(PHASE, None);
     if heard == Heard::Nobody && request.waiting == Waiting::AtLeast {
@@ -149,8 +158,8 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
             "what the path carries is found out first, and packets go at longer intervals where that is less",
         );
     }
-    let flows = all(request, &reflectors, stop, &mut watch);
-    for ((version, address), flow) in target.versions.iter().zip(addresses).zip(flows) {
+    let flows = all(request, &each, &reflectors, stop, &mut watch);
+    for (((version, address), flow), request) in target.versions.iter().zip(addresses).zip(flows).zip(&each) {
         let mut result = VersionResult::new(*version);
         match (address, flow) {
             (Err(failure), _) => result.unreachable = Some(failure.unreachable()),
@@ -174,50 +183,100 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         }
         versions.push(result);
     }
+    // Of packets that nobody answered nothing depends on how far apart they were.
+    if versions.iter().any(|version| version.owd.is_some()) {
+        warnings.splice(0..0, warning);
+    }
     report::finish_alone(opened, versions, warnings, &locals, stop)
+}
+
+/// What is sent now that a few packets have shown what the path carries.
+struct Slowed {
+    /// To versions that answered.
+    request: OwdRequest,
+    /// To each version: one that did not answer gets packets at the careful rate.
+    each: Vec<OwdRequest>,
+    heard: Heard,
+    /// What is slower and why.
+    warning: Option<String>,
 }
 
 /// The same request with a longer interval, if nobody typed the one that it has and the packets of
 /// both versions together would fill the path: their delays would be those of the queue that they
-/// make. What the path carries is seen by a few packets right behind each other.
-fn slowed(
-    request: &OwdRequest,
-    reflectors: &[Option<SocketAddr>],
-    stop: &StopFlag,
-    warnings: &mut Vec<String>,
-) -> (OwdRequest, Heard) {
+/// make. What the path carries is seen by a few packets right behind each other. A version that did
+/// not answer two of them may be slow or far, and gets what every path is given.
+fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFlag) -> Slowed {
+    let as_it_is = |heard| Slowed {
+        request: request.clone(),
+        each: vec![request.clone(); reflectors.len()],
+        heard,
+        warning: None,
+    };
     if request.slowing == Slowing::Never {
-        return (request.clone(), Heard::Unknown);
+        return as_it_is(Heard::Unknown);
     }
     let options = few(request);
-    let logs: Vec<StampLog> = thread::scope(|scope| {
-        let each = |to: &SocketAddr| {
-            let (to, options) = (*to, &options);
-            scope.spawn(move || {
+    let logs: Vec<Option<StampLog>> = thread::scope(|scope| {
+        let each = |to: &Option<SocketAddr>| {
+            let (to, options) = ((*to)?, &options);
+            Some(scope.spawn(move || {
                 let mut log = StampLog::default();
                 // Why a flow cannot be is said of the measurement itself.
                 let _ = stamp::run(to, options, stop, &mut |event| log.observe(&event));
                 log
-            })
+            }))
         };
-        let started: Vec<_> = reflectors.iter().flatten().map(each).collect();
-        started.into_iter().filter_map(|flow| flow.join().ok()).collect()
+        let started: Vec<_> = reflectors.iter().map(each).collect();
+        started.into_iter().map(|flow| flow.and_then(|flow| flow.join().ok())).collect()
     });
-    let is_silent = logs.iter().all(|log| log.exchanges().is_empty());
+    let is_silent = logs.iter().flatten().all(|log| log.exchanges().is_empty());
     let heard = if is_silent { Heard::Nobody } else { Heard::Somebody };
-    let together: Span = logs.iter().filter_map(apart).sum();
-    let needed = together * 5 / 4;
-    if needed <= request.interval {
-        return (request.clone(), heard);
+    if stop.is_raised() {
+        return as_it_is(heard);
     }
-    warnings.push(format!(
-        "no --interval was given, and packets came no closer than {together} apart: they are sent every {needed} \
-         instead of every {}",
-        request.interval
-    ));
-    let fitting = (request.sends_for().nanos() / needed.nanos().max(1)).max(1).cast_unsigned();
-    let count = if request.slowing == Slowing::KeepsTime { fitting } else { request.count };
-    (OwdRequest { interval: needed, count, ..request.clone() }, heard)
+    let apart: Vec<Option<Span>> = logs.iter().map(|log| log.as_ref().and_then(apart)).collect();
+    let unknown = logs.iter().zip(&apart).filter(|(log, apart)| log.is_some() && apart.is_none()).count();
+    let (seen, careful) = intervals(request, apart.iter().flatten().copied().sum(), unknown);
+    let (slower, most_careful) = (request.every(seen), request.every(careful));
+    let each =
+        apart.iter().map(|apart| if apart.is_some() { &slower } else { &most_careful }.clone()).collect();
+    let is_known = apart.iter().any(Option::is_some);
+    Slowed {
+        warning: warning_of(request, &apart, seen, careful, unknown),
+        request: if is_known { slower } else { most_careful },
+        each,
+        heard,
+    }
+}
+
+/// The interval of versions that answered, whose packets came so far apart together, and that of
+/// `unknown` versions that did not.
+fn intervals(request: &OwdRequest, together: Span, unknown: usize) -> (Span, Span) {
+    let length = u32::try_from(request.length).unwrap_or(u32::MAX);
+    let each = careful::unknown(length).bit_rate().time_for(ByteCount(u64::from(length)));
+    let careful = each * i64::try_from(unknown).unwrap_or(1);
+    ((together * 5 / 4).max(request.interval), careful.max(request.interval))
+}
+
+fn warning_of(
+    request: &OwdRequest,
+    apart: &[Option<Span>],
+    seen: Span,
+    careful: Span,
+    unknown: usize,
+) -> Option<String> {
+    let usual = request.interval;
+    let together: Span = apart.iter().flatten().copied().sum();
+    let came = (seen > usual)
+        .then(|| format!("packets came no closer than {together} apart: they are sent every {seen} instead of every {usual}"));
+    let silent = (unknown > 0 && careful > usual).then(|| {
+        format!(
+            "too few of the first packets were answered to tell what the path carries of one version or both: there \
+             they are sent every {careful} instead of every {usual}"
+        )
+    });
+    let said: Vec<String> = came.into_iter().chain(silent).collect();
+    (!said.is_empty()).then(|| format!("no --interval was given, and {}", said.join("; ")))
 }
 
 /// Whether the first few packets were answered.
@@ -256,6 +315,7 @@ const FEW_APART: Span = Span::from_micros(50);
 
 fn all(
     request: &OwdRequest,
+    each: &[OwdRequest],
     addresses: &[Option<SocketAddr>],
     stop: &StopFlag,
     watch: &mut Watch<'_>,
@@ -264,16 +324,16 @@ fn all(
     let (local, starts_at) = (&local, clock::now());
     let (tell, told) = channel();
     thread::scope(|scope| {
-        let start = |(index, to): (usize, &Option<SocketAddr>)| {
-            let to = (*to)?;
+        let start = |(index, (to, request)): (usize, (&Option<SocketAddr>, &OwdRequest))| {
+            let (to, request) = ((*to)?, request.clone());
             let apart = request.interval / 2 * i64::try_from(index).unwrap_or(0);
             let tell = tell.clone();
             Some(scope.spawn(move || {
                 clock::sleep_until(starts_at + apart.min(Span::from_secs(1)));
-                over(request, to, local, stop, &tell)
+                over(&request, to, local, stop, &tell)
             }))
         };
-        let started: Vec<_> = addresses.iter().enumerate().map(start).collect();
+        let started: Vec<_> = addresses.iter().zip(each).enumerate().map(start).collect();
         drop(tell);
         let flows = addresses.iter().flatten().count();
         announce_patience(request, flows, starts_at, &told, watch);
@@ -504,6 +564,30 @@ mod tests {
         assert_eq!(fell_silent(1799, &counts(1000, 800), interval), None);
         assert_eq!(fell_silent(999, &counts(1000, 400), interval), None);
         assert_eq!(fell_silent(9, &counts(10, 2), Span::from_secs(10)), None);
+    }
+
+    #[test]
+    fn a_version_of_which_nothing_is_known_does_not_get_packets_at_the_full_rate() {
+        let request = OwdRequest::new(Target::new("h"));
+        let millis = Span::from_millis;
+        // 16 kbit/s of packets of 44 B and their headers, shared by those that are not known.
+        let rows = [
+            (Span::ZERO, 0, (10, 10)),
+            (millis(4), 0, (10, 10)),
+            (millis(40), 0, (50, 10)),
+            (millis(4), 1, (10, 46)),
+            (millis(40), 1, (50, 46)),
+            (Span::ZERO, 2, (10, 92)),
+        ];
+        for (together, unknown, (seen, careful)) in rows {
+            let found = intervals(&request, together, unknown);
+            let rounded = [found.0, found.1].map(|span| (span + millis(1) / 2) / 1_000_000);
+            assert_eq!(rounded, [Span(seen), Span(careful)], "{together}, {unknown}");
+        }
+        let slower = request.every(millis(92));
+        assert_eq!((slower.count, request.every(millis(10)).count), (108, 1000));
+        let kept = OwdRequest { slowing: Slowing::KeepsCount, ..request };
+        assert_eq!(kept.every(millis(92)).count, 1000);
     }
 
     #[test]

@@ -89,7 +89,11 @@ fn one_by_one(send: UdpSend) -> UdpSend {
 /// `careful` has the rate of each direction where the request leaves it to the path.
 fn orders(request: &UdpRequest, rounds: u16, careful: &[SendRate]) -> Vec<UdpOrder> {
     let pace = |index: usize| match request.pace {
-        Pace::AtMost(ceiling) => Pace::Rate(careful.get(index).copied().unwrap_or(ceiling)),
+        // Of a direction that nobody has looked at, nothing is known.
+        Pace::AtMost(ceiling) => {
+            let unknown = || careful::unknown(request.length).min(ceiling);
+            Pace::Rate(careful.get(index).copied().unwrap_or_else(unknown))
+        }
         typed => typed,
     };
     // A rate is that of all datagrams of a burst.

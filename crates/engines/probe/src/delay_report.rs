@@ -139,11 +139,12 @@ impl EchoRound {
         self.log.samples.iter().map(|sample| sample.rtt.nanos() as f64).collect()
     }
 
-    /// When each answer came, in the order of the requests and since the first one was due, of
-    /// requests that were due this far apart.
-    pub fn arrivals(&self, spacing: Span) -> Vec<Span> {
+    /// The number of each request that was answered and when its answer came, in the order of the
+    /// requests and since the first one was due, of requests that were due this far apart.
+    pub fn arrivals(&self, spacing: Span) -> Vec<(u64, Span)> {
         let due = |seq: u64| spacing * i64::try_from(seq).unwrap_or(i64::MAX);
-        self.log.samples.iter().map(|sample| due(sample.seq) + sample.from_due).collect()
+        let arrival = |sample: &Sample| (sample.seq, due(sample.seq) + sample.from_due);
+        self.log.samples.iter().map(arrival).collect()
     }
 
     /// Delay variation of blocks of neighbours, in nanoseconds: 95th percentile minus minimum of
