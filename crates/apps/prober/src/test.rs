@@ -295,7 +295,8 @@ impl Course {
             agenda.retain(|leg| run.goes_on(leg.lane));
             self.cut(run, &mut agenda);
             let Some(leg) = agenda.front().copied() else { return };
-            self.leg(run, leg, &self.ahead(&agenda));
+            let of_round = agenda.iter().take_while(|it| it.round == leg.round).count();
+            self.leg(run, leg, &self.ahead(&agenda), of_round);
             agenda.pop_front();
         }
     }
@@ -349,8 +350,8 @@ impl Course {
         }
     }
 
-    /// One direction of one version's turn.
-    fn leg(&mut self, run: &mut Run<'_, '_>, leg: Leg, ahead: &[PathKnown]) {
+    /// One direction of one version's turn. Of what is `ahead`, so many are of the present round.
+    fn leg(&mut self, run: &mut Run<'_, '_>, leg: Leg, ahead: &[PathKnown], of_round: usize) {
         let left = self.promise.ends - run.watch.done();
         let known = self.known[leg.lane][way(leg.direction)];
         let plan = planning::durations(self.ask, self.extent, &known, ahead, left);
@@ -370,8 +371,10 @@ impl Course {
         if !plan.is_empty() {
             lane::keep_reserved(&mut run.lanes, needed, left + LEASE_MARGIN, run.stop, &mut run.watch);
         }
-        let later = planning::needed(self.ask, self.extent, ahead.get(1..).unwrap_or_default());
-        let later_well = planning::needed_well(self.ask, self.extent, ahead.get(1..).unwrap_or_default());
+        // Later rounds are left out sooner than the test is made longer.
+        let later = planning::needed(self.ask, self.extent, ahead.get(1..of_round).unwrap_or_default());
+        let after = ahead.get(1..).unwrap_or_default();
+        let later_well = planning::needed_well(self.ask, self.extent, after);
         let mut rest: Span = plan.iter().map(|(phase, duration)| *duration + phase.overhead(&known)).sum();
         for (phase, duration) in plan {
             if !run.goes_on(leg.lane) {
