@@ -312,8 +312,8 @@ impl Course {
         let fits = |it: &Self, agenda: &VecDeque<Leg>| {
             planning::needed(it.ask, it.extent, &it.ahead(agenda)) <= left + it.promise.tolerance
         };
-        // Another round of transfers that are too short would say nothing that this one does not, and
-        // its time makes those of this round longer.
+        // Another round of transfers that are too short would say nothing that this one does not,
+        // and its time makes those of this round longer.
         let fits_well = |it: &Self, agenda: &VecDeque<Leg>| {
             let is_more = agenda.iter().any(|leg| leg.round > 0);
             let needed = planning::needed_well(it.ask, it.extent, &it.ahead(agenda));
@@ -399,8 +399,9 @@ impl Course {
         run.lanes[leg.lane].note_measured();
     }
 
-    /// Whether what is still to come fits. Where it does not, it is said that the test takes longer:
-    /// an outage or a phase that failed may have taken the time. What was said twice is kept.
+    /// Whether what is still to come fits. Where it does not, it is said that the test takes
+    /// longer: an outage or a phase that failed may have taken the time. What was said twice is
+    /// kept.
     fn stay_in_time(&mut self, run: &mut Run<'_, '_>, rest: Span) -> bool {
         self.promise = self.promise.or_announced(run.watch.total());
         match self.promise.judge(run.watch.done(), rest) {
@@ -523,8 +524,8 @@ impl Course {
 }
 
 /// Waits until what came before, such as the search for the path MTU, has left the path's queues: a
-/// request that nothing else is in front of takes no longer than connecting did. What others keep in
-/// the queues is not waited for.
+/// request that nothing else is in front of takes no longer than connecting did. What others keep
+/// in the queues is not waited for.
 fn empty_queues(lane: &mut Lane) {
     let round_trip = lane.round_trip();
     for _ in 0..MAX_EMPTYING {
