@@ -498,7 +498,7 @@ mod tests {
         let died_at = Mono(0) + Span::from_secs(20);
         let was_over = |measured_until: i64, stage: &str, cut_at: Option<Mono>| {
             let measured_until = Some(Mono(0) + Span::from_secs(measured_until));
-            let lane = Lane { measured_until, cut_at, ..Lane::empty(IpVersion::V4) };
+            let lane = Lane { cut_at, measured_until, ..Lane::empty(IpVersion::V4) };
             lane.was_over_before(stage, &Cause::Unheard(Span::from_secs(4)), Some(died_at))
         };
         assert!(was_over(15, "finish", None));

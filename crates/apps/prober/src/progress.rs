@@ -149,8 +149,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The same of one transfer among others, whose plan contains what queues usually take to drain:
-    /// said where the time is nearly up.
+    /// The same of one transfer among others, whose plan contains what queues usually take to
+    /// drain: said where the time is nearly up.
     pub(crate) fn drains_late(&mut self, at_most: Span) {
         let done = self.done();
         if done + NEARLY >= self.total && longer(self.total, done + at_most, "").is_some() {

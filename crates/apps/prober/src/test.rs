@@ -295,7 +295,8 @@ impl Course {
             agenda.retain(|leg| run.goes_on(leg.lane));
             self.cut(run, &mut agenda);
             let Some(leg) = agenda.front().copied() else { return };
-            self.leg(run, leg, &self.ahead(&agenda));
+            let of_round = agenda.iter().take_while(|it| it.round == leg.round).count();
+            self.leg(run, leg, &self.ahead(&agenda), of_round);
             agenda.pop_front();
         }
     }
@@ -311,8 +312,8 @@ impl Course {
         let fits = |it: &Self, agenda: &VecDeque<Leg>| {
             planning::needed(it.ask, it.extent, &it.ahead(agenda)) <= left + it.promise.tolerance
         };
-        // Another round of transfers that are too short would say nothing that this one does not, and
-        // its time makes those of this round longer.
+        // Another round of transfers that are too short would say nothing that this one does not,
+        // and its time makes those of this round longer.
         let fits_well = |it: &Self, agenda: &VecDeque<Leg>| {
             let is_more = agenda.iter().any(|leg| leg.round > 0);
             let needed = planning::needed_well(it.ask, it.extent, &it.ahead(agenda));
@@ -349,8 +350,8 @@ impl Course {
         }
     }
 
-    /// One direction of one version's turn.
-    fn leg(&mut self, run: &mut Run<'_, '_>, leg: Leg, ahead: &[PathKnown]) {
+    /// One direction of one version's turn. Of what is `ahead`, so many are of the present round.
+    fn leg(&mut self, run: &mut Run<'_, '_>, leg: Leg, ahead: &[PathKnown], of_round: usize) {
         let left = self.promise.ends - run.watch.done();
         let known = self.known[leg.lane][way(leg.direction)];
         let plan = planning::durations(self.ask, self.extent, &known, ahead, left);
@@ -370,8 +371,10 @@ impl Course {
         if !plan.is_empty() {
             lane::keep_reserved(&mut run.lanes, needed, left + LEASE_MARGIN, run.stop, &mut run.watch);
         }
-        let later = planning::needed(self.ask, self.extent, ahead.get(1..).unwrap_or_default());
-        let later_well = planning::needed_well(self.ask, self.extent, ahead.get(1..).unwrap_or_default());
+        // Later rounds are left out sooner than the test is made longer.
+        let later = planning::needed(self.ask, self.extent, ahead.get(1..of_round).unwrap_or_default());
+        let after = ahead.get(1..).unwrap_or_default();
+        let later_well = planning::needed_well(self.ask, self.extent, after);
         let mut rest: Span = plan.iter().map(|(phase, duration)| *duration + phase.overhead(&known)).sum();
         for (phase, duration) in plan {
             if !run.goes_on(leg.lane) {
@@ -396,8 +399,9 @@ impl Course {
         run.lanes[leg.lane].note_measured();
     }
 
-    /// Whether what is still to come fits. Where it does not, it is said that the test takes longer:
-    /// an outage or a phase that failed may have taken the time. What was said twice is kept.
+    /// Whether what is still to come fits. Where it does not, it is said that the test takes
+    /// longer: an outage or a phase that failed may have taken the time. What was said twice is
+    /// kept.
     fn stay_in_time(&mut self, run: &mut Run<'_, '_>, rest: Span) -> bool {
         self.promise = self.promise.or_announced(run.watch.total());
         match self.promise.judge(run.watch.done(), rest) {
@@ -520,8 +524,8 @@ impl Course {
 }
 
 /// Waits until what came before, such as the search for the path MTU, has left the path's queues: a
-/// request that nothing else is in front of takes no longer than connecting did. What others keep in
-/// the queues is not waited for.
+/// request that nothing else is in front of takes no longer than connecting did. What others keep
+/// in the queues is not waited for.
 fn empty_queues(lane: &mut Lane) {
     let round_trip = lane.round_trip();
     for _ in 0..MAX_EMPTYING {

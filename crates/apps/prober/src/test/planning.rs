@@ -111,8 +111,8 @@ impl Phase {
         }
     }
 
-    /// What is missing in this duration for twice the time of a transfer of this kind that was still
-    /// warming up when it ended.
+    /// What is missing in this duration for twice the time of a transfer of this kind that was
+    /// still warming up when it ended.
     pub(super) fn prolonged(self, ask: Ask, known: &PathKnown, duration: Span) -> Span {
         let streams = match self {
             Self::OneStream => 1,
@@ -205,9 +205,9 @@ pub(super) struct Plan {
 }
 
 /// Chooses how much fits `left`: fewer rounds before fewer phases, and one round of transfers that
-/// are long enough before two of transfers that never leave slow start. One round over TCP with several
-/// streams is always run, however long it takes. On short paths phases cost so little that one
-/// round of all of them is run whatever the budget.
+/// are long enough before two of transfers that never leave slow start. One round over TCP with
+/// several streams is always run, however long it takes. On short paths phases cost so little that
+/// one round of all of them is run whatever the budget.
 pub(super) fn plan(ask: Ask, paths: &[PathKnown], left: Span) -> Plan {
     let blocks = idle_blocks(paths, left);
     let idle = idle_time(paths, blocks);
