@@ -289,9 +289,9 @@ impl EchoTrain {
         let overdue = self.overdue_at();
         let verdict = self.window.first_open().map(|open| open.deadline);
         let end = self.ends_at.filter(|_| verdict.is_some());
-        let verdict = [verdict, end].into_iter().flatten().min();
+        let verdict = [verdict, end, overdue].into_iter().flatten().min();
         let verdict = verdict.map(|at| self.standstill.verdict_at(at, now));
-        [self.next_send_at(), verdict, overdue].into_iter().flatten().min()
+        [self.next_send_at(), verdict].into_iter().flatten().min()
     }
 }
 
@@ -318,8 +318,9 @@ impl Engine for EchoTrain {
     /// # Panics
     /// When `out` is shorter than the plan's `length`.
     fn poll(&mut self, now: Mono, out: &mut [u8]) -> Output<EchoEvent> {
-        self.expire(self.standstill.judged(now));
-        self.note_overdue(now);
+        let judged = self.standstill.judged(now);
+        self.expire(judged);
+        self.note_overdue(judged);
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }
