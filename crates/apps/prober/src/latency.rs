@@ -69,7 +69,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     while block < blocks {
         let part = block..(block + joined).min(blocks);
         block = part.end;
-        let waited = course.run(part);
+        let waited = course.run(&part);
         if waited > Span::ZERO && joined == 1 && block < blocks {
             joined = needs.joined(blocks - block, course.lanes.iter().filter_map(Lane::duration_cap).min());
             let times = i64::from((blocks - block).div_ceil(joined));
@@ -108,7 +108,7 @@ impl Course<'_, '_> {
     }
 
     /// Runs some blocks as one; how long answers that did not come were waited for.
-    fn run(&mut self, part: Range<u16>) -> Span {
+    fn run(&mut self, part: &Range<u16>) -> Span {
         let needed = self.needs.of_blocks(part.len());
         let each = self.sending(u16::try_from(part.len()).unwrap_or(1)) / self.turns();
         let mut rest = self.sending(self.blocks - part.start);
@@ -126,7 +126,7 @@ impl Course<'_, '_> {
                 }
                 self.watch.review(rest, "blocks of requests take longer than planned");
                 rest = (rest - each).or_zero();
-                waited += self.take_turn(turn, probe, &part, needed, rest);
+                waited += self.take_turn(turn, probe, part, needed, rest);
             }
         }
         waited
@@ -178,9 +178,9 @@ impl Course<'_, '_> {
 }
 
 /// Requests after the last answer of a flow are lost if the flow still works, or if no other one
-/// does. If another one works at once, it is the flow that was lost: an address translator has given
-/// it another port, or a firewall has forgotten it, and the responder, which heard nothing of the
-/// requests or did not know them, has said nothing. Of the path they tell nothing.
+/// does. If another one works at once, it is the flow that was lost: an address translator has
+/// given it another port, or a firewall has forgotten it, and the responder, which heard nothing of
+/// the requests or did not know them, has said nothing. Of the path they tell nothing.
 fn judge_flow(
     lane: &mut Lane,
     request: &LatencyRequest,

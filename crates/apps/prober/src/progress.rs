@@ -115,8 +115,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Takes the promise back where what has been done, with the `rest`, makes the whole longer, and
-    /// leaves it as it is where not: delays that are too short to be told one by one add up.
+    /// Takes the promise back where what has been done, with the `rest`, makes the whole longer,
+    /// and leaves it as it is where not: delays that are too short to be told one by one add up.
     pub(crate) fn review(&mut self, rest: Span, why: &str) {
         self.announce_because(rest, why);
     }

@@ -252,7 +252,8 @@ fn tail(delays: &[Span]) -> Option<DelayTail> {
     summary::tail_of(delays).filter(|tail| *tail != DelayTail::default())
 }
 
-/// `None` unless every round told how long it took, or when nothing has a verdict or no time passed.
+/// `None` unless every round told how long it took, or when nothing has a verdict or no time has
+/// passed.
 fn total(rounds: &[EchoRound], context: &Context) -> Option<ExchangeTotal> {
     let time = rounds.iter().map(|round| round.lasted).sum::<Option<Span>>()?;
     let sum = |count: fn(&EchoCounts) -> u64| rounds.iter().map(|round| count(&round.counts)).sum::<u64>();

@@ -289,9 +289,9 @@ impl EchoTrain {
         let overdue = self.overdue_at().map(|at| self.standstill.verdict_at(at, now));
         let verdict = self.window.first_open().map(|open| open.deadline);
         let end = self.ends_at.filter(|_| verdict.is_some());
-        let verdict = [verdict, end].into_iter().flatten().min();
+        let verdict = [verdict, end, overdue].into_iter().flatten().min();
         let verdict = verdict.map(|at| self.standstill.verdict_at(at, now));
-        [self.next_send_at(), verdict, overdue].into_iter().flatten().min()
+        [self.next_send_at(), verdict].into_iter().flatten().min()
     }
 }
 

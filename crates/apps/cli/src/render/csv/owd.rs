@@ -28,8 +28,8 @@ pub(super) const OWD: &[Column<Row>] = &[
     ("spacing_ns", |r| r.all.spacing.0.to_string()),
     ("sent", |r| r.all.sent.to_string()),
     ("received", |r| r.all.received.to_string()),
-    // Where the ways cannot be told apart, what is known to be lost on one is no count of it.
-    ("lost", |r| optional(r.way.loss.map(|_| r.way.lost))),
+    // Where the ways cannot be told apart it is a bound, and none of it is no count of zero.
+    ("lost", |r| optional(Some(r.way.lost).filter(|lost| *lost > 0 || r.way.loss.is_some()))),
     ("lost_somewhere", |r| r.all.lost_somewhere.to_string()),
     ("late", |r| r.all.late.to_string()),
     ("loss", |r| optional(r.way.loss.map(|loss| format!("{loss:.6}")))),
