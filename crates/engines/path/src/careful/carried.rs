@@ -249,9 +249,14 @@ impl Carried {
         let lost = 1.0 - came / sent.max(1.0);
         let came = came.max(LEAST);
         self.held = match self.held {
-            None if lost > MUCH => {
-                Some(Held { rate: came * CAUTION, least: lost, first: lost, sent: 0.0, lost: 0.0, fell: false })
-            }
+            None if lost > MUCH => Some(Held {
+                rate: came * CAUTION,
+                least: lost,
+                first: lost,
+                sent: 0.0,
+                lost: 0.0,
+                fell: false,
+            }),
             None => None,
             Some(held) => {
                 let is_more = lost > MUCH && lost > held.least * MORE + STRAY;
