@@ -12,6 +12,7 @@ use netaware_wire::Token;
 use netaware_wire::datagram::{Header, Kind, Setup};
 use netaware_wire::preface::{ATTACHED, Attach, Preface, Role};
 
+use crate::dial::{Dialled, dial};
 use crate::session::Session;
 use crate::stage::Cause;
 
@@ -59,7 +60,12 @@ pub(crate) fn streams(
 ) -> Result<Vec<TcpStream>, Cause> {
     let (at, token) = (session.link.peer(), session.token);
     let patience = attach_patience(session);
-    let open = |stream| one_stream(at, options, Attach { token, test, stream }, role, patience);
+    let counted = &session.unanswered;
+    let open = |stream| {
+        let (stream, unanswered) = one_stream(at, options, Attach { token, test, stream }, role, patience)?;
+        counted.fetch_add(unanswered, Ordering::AcqRel);
+        Ok(stream)
+    };
     let mut opened = Vec::with_capacity(usize::from(count));
     for first in (0..count).step_by(usize::from(AT_A_TIME)) {
         let group = first..count.min(first + AT_A_TIME);
@@ -87,8 +93,9 @@ fn one_stream(
     attach: Attach,
     role: Role,
     patience: Span,
-) -> Result<TcpStream, Cause> {
-    let mut stream = options::connect_tcp(at, options, patience).map_err(|e| Cause::System(e.to_string()))?;
+) -> Result<(TcpStream, u32), Cause> {
+    let Dialled { mut stream, unanswered, .. } =
+        dial(at, options, patience).map_err(|e| Cause::System(e.to_string()))?;
     let system = |e: std::io::Error| Cause::System(format!("data connection {}: {e}", attach.stream));
     stream.set_read_timeout(Some(patience.to_std())).map_err(system)?;
     let mut opening = Vec::with_capacity(36);
@@ -101,7 +108,7 @@ fn one_stream(
         return Err(Cause::Protocol(format!("data connection {} was not accepted", attach.stream)));
     }
     stream.set_read_timeout(None).map_err(system)?;
-    Ok(stream)
+    Ok((stream, unanswered))
 }
 
 /// A round trip that the usual repetitions do not leave room for twice.

@@ -1,6 +1,7 @@
 //! One IP version of a measurement: its session, its echo flow, and what has been learnt.
 
 use std::net::IpAddr;
+use std::sync::atomic::Ordering;
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
@@ -88,8 +89,21 @@ impl Lane {
         self.note_absence();
     }
 
+    /// Tells of connections that only another port got an answer to.
+    fn note_unanswered(&mut self) {
+        let unanswered =
+            self.session.as_ref().map_or(0, |session| session.unanswered.load(Ordering::Acquire));
+        if unanswered > 0 {
+            self.warn(
+                "a TCP connection was not answered, and one from another port was: either its first segments were \
+                 lost, or one of several links or servers that share the connections of this path is dead",
+            );
+        }
+    }
+
     /// Flags a measurement during which this host was not there.
     fn note_absence(&mut self) {
+        self.note_unanswered();
         let away = self.session.as_ref().map_or(Span::ZERO, |session| session.link.away());
         if away > Span::ZERO {
             self.warn(&format!(

@@ -15,6 +15,7 @@ mod attach;
 mod bulk;
 mod careful;
 mod departures;
+mod dial;
 mod echo;
 mod estimation;
 mod hops;

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use netaware_io::clock;
 use netaware_io::options::{self, ConnectError, SocketOptions};
@@ -21,6 +21,7 @@ use netaware_wire::control::{
 use netaware_wire::header::HeaderFields;
 use netaware_wire::{PROTOCOL_VERSION, Token, proof};
 
+use crate::dial::{Dialled, dial};
 use crate::link::Link;
 use crate::progress::{Progress, Watch};
 use crate::request::Target;
@@ -44,6 +45,8 @@ pub(crate) struct Session {
     gave_back: bool,
     /// UDP to the responder's port got no answer while its TCP answered: nobody knocks again.
     pub(crate) is_udp_blocked: AtomicBool,
+    /// TCP connections that were not answered, while others from other ports were.
+    pub(crate) unanswered: AtomicU32,
     put_aside: VecDeque<ServerMessage>,
     /// Raised when the person wants to stop, or when the responder is gone.
     pub(crate) over: StopFlag,
@@ -64,7 +67,7 @@ impl Session {
         resolve: Option<Span>,
         stop: &StopFlag,
     ) -> Result<Self, Failure> {
-        let (stream, first_connect) = connect(target, at)?;
+        let Dialled { stream, took: first_connect, unanswered } = connect(target, at)?;
         options::prepare_control(&stream);
         let connected_at = clock::now();
         let local = stream.local_addr().ok().map(ZonedIp::of);
@@ -78,7 +81,7 @@ impl Session {
         let greeting = clock::now() - connected_at;
         set_header(&mut link, &target.options, version, target.connect_patience)
             .map_err(|cause| Failure::new("hello", Some(at), cause))?;
-        let connects = more_connects(target, at, first_connect)?;
+        let (connects, more_unanswered) = more_connects(target, at, first_connect)?;
         let round_trip = link.tcp_info().map(|info| info.min_rtt).filter(|rtt| *rtt > Span::ZERO);
         let reach = Reach { resolve, connects, greeting, round_trip };
         if let Some(too_long) = reach.shortest_round_trip().filter(|rtt| *rtt > MAX_ROUND_TRIP) {
@@ -98,6 +101,7 @@ impl Session {
             reserved_until: None,
             gave_back: false,
             is_udp_blocked: AtomicBool::new(false),
+            unanswered: AtomicU32::new(unanswered + more_unanswered),
             put_aside: VecDeque::new(),
             over,
         })
@@ -310,12 +314,9 @@ pub(crate) fn test_of(message: &ServerMessage) -> Option<u32> {
     }
 }
 
-/// A connection and how long it took.
-fn connect(target: &Target, at: SocketAddr) -> Result<(TcpStream, Span), Failure> {
-    let began_at = clock::now();
-    let stream = options::connect_tcp(at, &control_options(&target.options), target.connect_patience)
-        .map_err(|e| Failure::new("connect", Some(at), connect_cause(&e, target.connect_patience)))?;
-    Ok((stream, clock::now() - began_at))
+fn connect(target: &Target, at: SocketAddr) -> Result<Dialled<TcpStream>, Failure> {
+    dial(at, &control_options(&target.options), target.connect_patience)
+        .map_err(|e| Failure::new("connect", Some(at), connect_cause(&e, target.connect_patience)))
 }
 
 /// Segments that pass wherever IPv6 does: on a path that swallows larger ones the session goes on,
@@ -330,9 +331,15 @@ const CONTROL_MSS: u32 = 1280 - 40 - 20;
 
 /// Further connections are only timed, and only once a netaware responder has answered: servers of
 /// other protocols, one client at a time, would be upset by them and could no longer be named.
-fn more_connects(target: &Target, at: SocketAddr, first: Span) -> Result<Vec<Span>, Failure> {
-    let more = (1..CONNECTS).map(|_| connect(target, at).map(|(_, took)| took));
-    std::iter::once(Ok(first)).chain(more).collect()
+/// Returns what each took, and how many were not answered.
+fn more_connects(target: &Target, at: SocketAddr, first: Span) -> Result<(Vec<Span>, u32), Failure> {
+    let (mut took, mut unanswered) = (vec![first], 0);
+    for _ in 1..CONNECTS {
+        let dialled = connect(target, at)?;
+        took.push(dialled.took);
+        unanswered += dialled.unanswered;
+    }
+    Ok((took, unanswered))
 }
 
 fn connect_cause(e: &ConnectError, patience: Span) -> Cause {

@@ -1,0 +1,150 @@
+//! TCP connections that are tried again from another port.
+//!
+//! Where several links, servers or translators share the connections of a path, they share them by
+//! address and port. One of them that is dead swallows its share of the connections, and TCP sends
+//! the first segment of such a connection again from the same port, to the same place. So a
+//! connection that is not answered gets company from another port, and the first that is answered
+//! is taken. **Biased**: a connection whose first segments were lost by chance counts as
+//! unanswered, too.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+
+use netaware_io::clock;
+use netaware_io::options::{self, ConnectError, SocketOptions};
+use netaware_io::timeout::is_timeout;
+use netaware_units::Span;
+
+/// A connection that was answered.
+pub(crate) struct Dialled<T> {
+    pub(crate) stream: T,
+    /// From its own first segment on.
+    pub(crate) took: Span,
+    /// Connections from other ports that were begun before, and have not been answered.
+    pub(crate) unanswered: u32,
+}
+
+/// Connects within `patience`, from another port where one is not answered.
+pub(crate) fn dial(
+    at: SocketAddr,
+    options: &SocketOptions,
+    patience: Span,
+) -> Result<Dialled<TcpStream>, ConnectError> {
+    let options = options.clone();
+    among(at, patience, AGAIN_AFTER, move |patience| options::connect_tcp(at, &options, patience))
+}
+
+/// The attempts, each in a thread of its own, which ends with its patience.
+fn among<T: Send + 'static>(
+    address: SocketAddr,
+    patience: Span,
+    again_after: Span,
+    connect: impl Fn(Span) -> Result<T, ConnectError> + Clone + Send + 'static,
+) -> Result<Dialled<T>, ConnectError> {
+    let until = clock::now() + patience;
+    let (tell, told) = channel();
+    let mut tell = Some(tell);
+    // `refused` are those for which the system had no thread.
+    let (mut begun, mut failed, mut refused) = (0_u32, 0_u32, 0_u32);
+    loop {
+        let left = (until - clock::now()).or_zero();
+        let may_begin = begun < MOST_ATTEMPTS && (begun == 0 || left > again_after);
+        tell = tell.filter(|_| may_begin);
+        if let Some(tell) = &tell {
+            let (tell, own) = (tell.clone(), connect.clone());
+            let attempt = move || {
+                let began_at = clock::now();
+                let connected = own(left);
+                // Who has another connection by now does not listen.
+                let _ = tell.send((connected, clock::now() - began_at));
+            };
+            let spawned = std::thread::Builder::new().name("connect".into()).spawn(attempt);
+            begun += u32::from(spawned.is_ok());
+            refused += u32::from(spawned.is_err());
+        }
+        let failure =
+            |kind: ErrorKind| ConnectError::System { operation: "connect to", address, source: kind.into() };
+        match told.recv_timeout(again_after.to_std()) {
+            Ok((Ok(stream), took)) => return Ok(Dialled { stream, took, unanswered: begun - 1 }),
+            Ok((Err(error), _)) => {
+                failed += 1;
+                if failed >= begun || !is_unanswered(&error) {
+                    return Err(error);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) if begun == 0 && refused >= MOST_ATTEMPTS => {
+                return Err(failure(ErrorKind::OutOfMemory));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(failure(ErrorKind::TimedOut)),
+        }
+    }
+}
+
+fn is_unanswered(error: &ConnectError) -> bool {
+    match error {
+        ConnectError::System { source, .. } => is_timeout(source),
+        ConnectError::NotSent { .. } | ConnectError::Option { .. } => false,
+    }
+}
+
+/// The first segment has been sent again by then (RFC 6298 §2.1: after one second).
+const AGAIN_AFTER: Span = Span::from_millis(1500);
+/// Of four links one is dead: three connections meet it in one case of 64.
+const MOST_ATTEMPTS: u32 = 3;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    fn error(kind: ErrorKind) -> ConnectError {
+        let address = SocketAddr::from(([192, 0, 2, 1], 1));
+        ConnectError::System { operation: "connect to", address, source: kind.into() }
+    }
+
+    /// Connects by a script: what the n-th attempt meets.
+    fn dialled(
+        meets: impl Fn(u32, Span) -> Result<&'static str, ConnectError> + Clone + Send + 'static,
+    ) -> (Result<Dialled<&'static str>, ConnectError>, u32) {
+        let attempts = Arc::new(AtomicU32::new(0));
+        let counter = Arc::clone(&attempts);
+        let connect = move |patience| meets(counter.fetch_add(1, Ordering::Relaxed), patience);
+        let address = SocketAddr::from(([192, 0, 2, 1], 1));
+        let result = among(address, Span::from_millis(200), Span::from_millis(10), connect);
+        (result, attempts.load(Ordering::Relaxed))
+    }
+
+    fn never(patience: Span) -> Result<&'static str, ConnectError> {
+        clock::sleep(patience);
+        Err(error(ErrorKind::TimedOut))
+    }
+
+    #[test]
+    fn a_connection_that_meets_the_dead_one_of_several_links_is_not_the_end() {
+        let (result, _) = dialled(|n, patience| if n == 0 { never(patience) } else { Ok("another port") });
+        let dialled = result.unwrap();
+        assert_eq!((dialled.stream, dialled.unanswered), ("another port", 1));
+    }
+
+    #[test]
+    fn a_connection_that_is_answered_is_alone() {
+        let (result, attempts) = dialled(|_, _| Ok("at once"));
+        assert_eq!((result.unwrap().unanswered, attempts), (0, 1));
+        // A refusal is an answer.
+        let (result, attempts) = dialled(|_, _| Err(error(ErrorKind::ConnectionRefused)));
+        assert!(result.is_err_and(|error| !is_unanswered(&error)) && attempts == 1);
+    }
+
+    #[test]
+    fn a_host_that_is_gone_is_given_up_once_and_in_time() {
+        let began_at = clock::now();
+        let (result, attempts) = dialled(|_, patience| never(patience));
+        assert!(result.is_err_and(|error| is_unanswered(&error)));
+        assert_eq!(attempts, MOST_ATTEMPTS);
+        assert!(clock::now() - began_at >= Span::from_millis(200));
+    }
+}
