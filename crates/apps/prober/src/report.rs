@@ -166,6 +166,7 @@ pub(crate) fn finish(
     }
     for (result, found) in versions.iter().zip(findings) {
         let name = result.version.name();
+        warnings.extend(tcp::warnings(&found.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
         warnings.extend(udp::warnings(&found.udp).into_iter().map(|warning| format!("{name}: {warning}")));
     }
     warnings.extend(warnings_of(&versions, told));

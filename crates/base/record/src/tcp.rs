@@ -202,6 +202,12 @@ pub struct QueueLeft {
     pub bytes: ByteCount,
     /// From the planned end to the last of them.
     pub drained: Span,
+    /// What the sender had sent and nobody had acknowledged when its time was up, lost segments
+    /// included. A receiver hands nothing on behind a segment that was lost, and after its end the
+    /// sender sends none again: so `bytes` can be far less than what was in the path's queues.
+    /// Absent where the sender's system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<ByteCount>,
 }
 
 /// The part of a transfer that does not count.

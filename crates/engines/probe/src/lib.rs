@@ -39,6 +39,7 @@ pub mod size_fit;
 pub mod stamp;
 pub mod summary;
 pub mod tcp_times;
+pub mod unrest;
 pub mod warm_up;
 
 mod published;

@@ -40,7 +40,7 @@ pub fn queue_left(ticks: &[ReceiverTick], planned: Span) -> Option<QueueLeft> {
     let after = &ticks[first_after(ticks, planned)..];
     let last = after.iter().rfind(|tick| tick.bytes > ByteCount(0))?;
     let bytes = after.iter().map(|tick| tick.bytes).sum();
-    Some(QueueLeft { bytes, drained: (last.end - planned).or_zero() })
+    Some(QueueLeft { bytes, drained: (last.end - planned).or_zero(), in_flight: None })
 }
 
 fn first_after(ticks: &[ReceiverTick], planned: Span) -> usize {

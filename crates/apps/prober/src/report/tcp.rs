@@ -4,10 +4,11 @@ use netaware_probe::fairness;
 use netaware_probe::goodput::{MeasuredRound, goodput};
 use netaware_probe::limit::{self, Across, TcpEvidence};
 use netaware_probe::tcp_times::{self, BlocksAsked};
+use netaware_probe::unrest::{self, Rising, Stall};
 use netaware_probe::{plan_end, rfc6349, warm_up};
 use netaware_record::{
     Direction, Health, Interval, IpVersion, LatencyResult, Layer, Limit, LimitedBy, LoadedLatency, Outcome,
-    Pedigree, QueueLeft, ReceiverTick, SenderTick, TcpCount, TcpEnd, TcpResult,
+    Pedigree, QueueLeft, ReceiverTick, SenderTick, StreamEnd, TcpCount, TcpEnd, TcpResult,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, SendRate, Span};
 
@@ -143,8 +144,20 @@ fn planned(round: &TcpRound) -> Option<Span> {
 
 /// The round that left most in the path's queues.
 fn queue_left(rounds: &[&TcpRound]) -> Option<QueueLeft> {
-    let left = |round: &&TcpRound| plan_end::queue_left(&round.ended.receiver_ticks, planned(round)?);
+    let left = |round: &&TcpRound| {
+        let left = plan_end::queue_left(&round.ended.receiver_ticks, planned(round)?)?;
+        Some(QueueLeft { in_flight: in_flight(round), ..left })
+    };
     rounds.iter().filter_map(left).max_by_key(|left| left.drained)
+}
+
+/// What the sender had sent and nobody had acknowledged when its time was up, lost segments
+/// included.
+fn in_flight(round: &TcpRound) -> Option<ByteCount> {
+    let end = round.ended.tcp_sender.as_ref()?;
+    let sent = |stream: &StreamEnd| Some(stream.bytes_sent?.0.saturating_sub(stream.bytes_resent?.0));
+    let sent: Option<u64> = end.streams.iter().map(sent).sum();
+    Some(ByteCount(sent?.saturating_sub(end.acknowledged_bytes?.0)))
 }
 
 /// What the sender's TCP measured in the middle of the transfer, the queue included.
@@ -225,6 +238,38 @@ fn result(
         sender,
         receiver,
     })
+}
+
+/// What a person has to know of transfers beside their rates: what the mean hides.
+pub(super) fn warnings(rounds: &[TcpRound]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for round in rounds {
+        let what = format!("TCP {} with {} stream(s)", round.order.direction.name(), round.order.streams);
+        if let Some(Stall { at, lasted }) = stalled(round) {
+            warnings.push(format!("{what}: for {lasted} nothing came, {at} after its start"));
+        }
+        let planned = planned(round).unwrap_or(Span(i64::MAX));
+        if let Some(Rising { least, median, last }) = unrest::rising(&round.ended.sender_ticks, planned) {
+            warnings.push(format!(
+                "{what}: the round trip was still rising when it ended ({least} at first, {median} in the middle, \
+                 {last} at the end): the path's queue is deeper than that"
+            ));
+        }
+    }
+    warnings
+}
+
+/// The longest time in which nothing came of a transfer that was to fill the path. Each end knows
+/// its own slices best: those of the other end travel, and are joined where little came.
+fn stalled(round: &TcpRound) -> Option<Stall> {
+    if round.order.requested_rate().is_some() {
+        return None;
+    }
+    let round_trip = loaded_rtt(round).unwrap_or_default();
+    let told = &round.ended.sender_ticks;
+    let acknowledged = || round.arrived.clone().or_else(|| unrest::acknowledged(told));
+    let own = if round.order.direction == Direction::Forward { acknowledged() } else { None };
+    unrest::stall(own.as_deref().unwrap_or(&round.ended.receiver_ticks), round_trip)
 }
 
 fn blocks_asked(order: &TcpOrder) -> BlocksAsked {
@@ -377,6 +422,80 @@ mod tests {
         for idle in [None, Some(Span::ZERO), Some(rtt)] {
             assert_eq!(measured(&round, idle).warm_up, WarmUpEnd::NeverEnded, "{idle:?}");
         }
+    }
+
+    /// Slices of 100 ms, of bytes received and of the sender's round trip in ms.
+    fn transfer(direction: Direction, slices: &[(u64, i64)]) -> TcpRound {
+        let tick = Span::from_millis(100);
+        let at = |n: usize| tick * (n as i64 + 1);
+        let receiver = |(n, (bytes, _)): (usize, &(u64, i64))| ReceiverTick {
+            end: at(n),
+            length: tick,
+            bytes: ByteCount(*bytes),
+            streams: 1,
+            ..ReceiverTick::default()
+        };
+        let sender = |(n, (bytes, rtt)): (usize, &(u64, i64))| SenderTick {
+            end: at(n),
+            length: tick,
+            acked: Some(ByteCount(*bytes)),
+            rtt: Some(Span::from_millis(*rtt)),
+            ..SenderTick::default()
+        };
+        let ended = Ended {
+            receiver_ticks: slices.iter().enumerate().map(receiver).collect(),
+            sender_ticks: slices.iter().enumerate().map(sender).collect(),
+            ..Ended::default()
+        };
+        let duration = tick * slices.len() as i64;
+        let order = TcpOrder { duration, ..TcpOrder::new(direction, tick) };
+        TcpRound { order, ended, arrived: None, load: None }
+    }
+
+    #[test]
+    fn a_transfer_that_stood_still_for_a_while_says_so() {
+        let slices = [vec![(360_000, 30); 20], vec![(0, 30); 14], vec![(360_000, 30); 20]].concat();
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let mut round = transfer(direction, &slices);
+            let said = warnings(std::slice::from_ref(&round));
+            let [said] = said.as_slice() else { panic!("{said:?}") };
+            assert!(said.ends_with("for 1.40 s nothing came, 2.00 s after its start"), "{said}");
+            // Who asks for blocks with pauses between them gets them.
+            round.order.rate = Some(SendRate::at_least(20_000));
+            assert_eq!(warnings(&[round]), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn a_queue_that_was_still_filling_is_not_the_final_delay_under_load() {
+        let ramp: Vec<(u64, i64)> = (0..40).map(|n| (60_000, 30 + n * 8)).collect();
+        let said = warnings(&[transfer(Direction::Forward, &ramp)]);
+        let [said] = said.as_slice() else { panic!("{said:?}") };
+        assert!(
+            said.contains("still rising when it ended (30.0 ms at first") && said.contains("342 ms"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn what_was_in_flight_at_the_end_is_told_beside_what_still_came() {
+        let mut round = transfer(Direction::Forward, &[(60_000, 30); 20]);
+        round.order.duration = Span::from_secs(1);
+        let stream = StreamEnd {
+            bytes_sent: Some(ByteCount(3_000_000)),
+            bytes_resent: Some(ByteCount(100_000)),
+            ..StreamEnd::default()
+        };
+        round.ended.tcp_sender = Some(TcpEnd {
+            streams: vec![stream],
+            acknowledged_bytes: Some(ByteCount(600_000)),
+            ..TcpEnd::default()
+        });
+        let left = queue_left(&[&round]).unwrap();
+        assert_eq!((left.bytes, left.in_flight), (ByteCount(600_000), Some(ByteCount(2_300_000))));
+        // A system that does not tell leaves it unknown.
+        round.ended.tcp_sender.as_mut().unwrap().acknowledged_bytes = None;
+        assert_eq!(queue_left(&[&round]).unwrap().in_flight, None);
     }
 
     #[test]

@@ -119,7 +119,9 @@ impl Page {
         sheet.row("measured", |v| self.joined(v, |r| r.measured.to_string()))?;
         sheet.row("left in the path's queues", |v| {
             let left = self.of(v).into_iter().filter_map(|r| r.queue_left).max_by_key(|left| left.drained)?;
-            Some(format!("{}, drained in {}", left.bytes, left.drained))
+            let on_the_way =
+                left.in_flight.map(|bytes| format!("; {bytes} were on the way")).unwrap_or_default();
+            Some(format!("{}, drained in {}{on_the_way}", left.bytes, left.drained))
         })?;
         sheet.row("warm-up left out", |v| {
             self.joined(v, |r| known(r.warm_up.as_ref(), |it| format!("{}, {}", it.omitted, it.rule)))
