@@ -341,7 +341,7 @@ fn delays(p50_us: i64) -> DelaySummary {
         p999: us(p50_us * 2),
         max: us(p50_us * 2),
         mean: us(p50_us * 102 / 100),
-        sd: Some(us(p50_us / 10)),
+        sd: Some(us((p50_us / 10).max(1))),
     }
 }
 
