@@ -568,7 +568,7 @@ mod tests {
 
     #[test]
     fn a_version_of_which_nothing_is_known_does_not_get_packets_at_the_full_rate() {
-        let request = OwdRequest::new(Target::new("h"));
+        let request = OwdRequest { length: 44, ..OwdRequest::new(Target::new("h")) };
         let millis = Span::from_millis;
         // 16 kbit/s of packets of 44 B and their headers, shared by those that are not known.
         let rows = [

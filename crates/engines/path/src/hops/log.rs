@@ -80,6 +80,12 @@ impl HopLog {
         }
     }
 
+    /// An answer to one that was asked came after it had been given up. It tells no delay: that of
+    /// the others is conditional on coming in time.
+    pub(super) fn note_late(&mut self) {
+        self.answered = (self.answered + 1).min(self.asked);
+    }
+
     pub(super) fn note_address(&mut self, address: IpAddr, at: Mono) {
         if let Some(seen) = self.seen.iter_mut().find(|seen| seen.address == address) {
             seen.count += 1;

@@ -1,5 +1,7 @@
 //! The order of rounds, and what their reports come to.
 
+use std::collections::VecDeque;
+
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{Mono, Span};
 
@@ -7,7 +9,7 @@ use super::log::HopLog;
 use super::plan::HopsPlan;
 use super::round::{Kind, Probe, Round, RoundReport, Told, What};
 use super::route::Route;
-use super::survey::{FAR_PATIENCE, FIRST_PATIENCE, LADDER_GAP, LEAST_GAP};
+use super::survey::{FAR_PATIENCE, FIRST_PATIENCE, LEAST_GAP, Survey};
 use super::trains::{self, FAR, Gaps, TRAINS, Train};
 
 /// Where it stands.
@@ -89,6 +91,14 @@ pub struct Hops {
     pub(super) controls: (u32, u32),
     pub(super) mtu: Option<u32>,
     pub(super) gap: Span,
+    /// What the largest packet takes beyond the smallest, there and back, as far as it is known.
+    pub(super) serial: Span,
+    /// What the first probes, right behind each other, have shown of the path's rate.
+    pub(super) survey: Option<Survey>,
+    /// How much longer than a small packet one of the ladder's took.
+    pub(super) ladder_took: Option<(u32, Span)>,
+    /// Probes that were counted as asked and have no answer: their hop, kind and departure.
+    unanswered: VecDeque<(u8, Kind, Mono)>,
     pub(super) patience: Span,
     /// The longest round trip seen, late ones too.
     pub(super) longest: Option<Span>,
@@ -130,6 +140,10 @@ impl Hops {
             controls: (0, 0),
             mtu: None,
             gap: LEAST_GAP,
+            serial: Span::ZERO,
+            survey: None,
+            ladder_took: None,
+            unanswered: VecDeque::new(),
             patience: FIRST_PATIENCE,
             longest: None,
             cycles: 0,
@@ -182,15 +196,20 @@ impl Hops {
     fn round(&mut self, asked: Vec<(Probe, Asked)>, left: Span) -> Option<Round> {
         let sending: Span = asked.iter().map(|(probe, _)| probe.after).sum();
         let room = left - sending - ROUND_MARGIN;
+        // The first large packets take longer than what patience has followed so far.
+        let patience = match self.stage {
+            Stage::Ladder | Stage::Large => self.patience + self.time_of(self.largest) * 2,
+            _ => self.patience,
+        };
         // Answers that nobody would wait for are not asked for.
         let least = self.longest.map_or(LEAST_ROOM, |rtt| rtt.max(LEAST_ROOM));
-        if room < self.patience.min(least) {
+        if room < patience.min(least) {
             return None;
         }
         (self.probes, self.asked) = asked.into_iter().unzip();
         self.packets += self.probes.len() as u64;
         self.bytes += self.probes.iter().map(|probe| u64::from(probe.length)).sum::<u64>();
-        Some(Round { probes: self.probes.clone(), patience: self.patience.min(room) })
+        Some(Round { probes: self.probes.clone(), patience: patience.min(room) })
     }
 
     fn build(&mut self) -> Vec<(Probe, Asked)> {
@@ -204,7 +223,9 @@ impl Hops {
             Stage::FindByEcho if self.turn < 1 && !self.reached && self.whole.1 > 0 => self.find(Kind::Echo),
             Stage::Alone => self.ask_alone(),
             Stage::Repeat if self.turn < self.repeats() => self.each_hop(self.plan.smallest, LEAST_GAP * 2),
-            Stage::Ladder if self.turn < LADDERS => self.ladder(),
+            Stage::Ladder if self.turn < LADDERS && self.passed != Some(self.plan.largest) => {
+                self.climb(self.turn)
+            }
             Stage::Large if self.turn < self.repeats() => self.each_hop_large(),
             Stage::Measure => self.sizes_round(),
             Stage::Trains if self.plan.trains && self.trains < TRAINS => self.train_round(),
@@ -326,7 +347,7 @@ impl Hops {
     }
 
     fn each_hop_large(&self) -> Vec<(Probe, Asked)> {
-        let mut asked = self.each_hop(self.largest, LADDER_GAP);
+        let mut asked = self.each_hop(self.largest, self.time_of(self.largest));
         // The echo that ends it becomes large as well: how long does the largest take there and
         // back?
         for (probe, what) in &mut asked {
@@ -464,11 +485,26 @@ impl Hops {
         if hops.is_empty() && destination.is_none() {
             return Vec::new();
         }
-        // What the largest probe takes at most, unless that is too little to see.
-        let each = if self.gap > LEAST_GAP { self.gap * 10 / 11 } else { Span::ZERO };
-        let Some(load) = trains::load(self.largest, each) else { return Vec::new() };
-        self.train = trains::build(&hops, destination, self.plan.smallest, self.gap * 4, load);
+        let Some(load) = self.train_load() else { return Vec::new() };
+        self.train = trains::build(&hops, destination, self.plan.smallest, self.train_wait(), load);
         self.train.probes.iter().map(|probe| (*probe, Asked::Train)).collect()
+    }
+
+    /// What the path takes the largest probe for at most, unless that is too little to see: an
+    /// answer may have taken a part of it, or none on a path that is slower one way.
+    fn train_each(&self) -> Span {
+        if self.serial > LEAST_GAP { self.serial } else { Span::ZERO }
+    }
+
+    fn train_load(&self) -> Option<usize> {
+        trains::load(self.largest, self.train_each())
+    }
+
+    /// In front of each train as long as its load takes: of a second the trains fill a part.
+    fn train_wait(&self) -> Span {
+        let load = self.train_load().map_or(0, trains::load_bytes);
+        let takes = self.train_each() * load / i64::from(self.largest.max(1));
+        takes.max(self.gap * 4)
     }
 
     /// Takes in what became of the last round.
@@ -479,6 +515,12 @@ impl Hops {
         if let Some(rtt) = report.longest_late() {
             self.follow(rtt);
         }
+        if matches!(self.stage, Stage::Ladder | Stage::Large)
+            && let Some(rtt) = report.probes.iter().filter_map(Told::rtt).max()
+        {
+            self.follow(rtt);
+        }
+        self.take_late(report);
         match self.stage {
             Stage::Find | Stage::FindByEcho => self.take_find(&asked, report),
             Stage::Ladder => self.take_ladder(&asked, report),
@@ -513,6 +555,19 @@ impl Hops {
         self.note_outcomes(&outcomes, &asked, report);
     }
 
+    /// An answer that was only late is no loss.
+    fn take_late(&mut self, report: &RoundReport) {
+        for late in &report.late {
+            let is_it =
+                |(_, kind, sent_at): &(u8, Kind, Mono)| (*kind, *sent_at) == (late.kind, late.sent_at);
+            if let Some(place) = self.unanswered.iter().position(is_it)
+                && let Some((ttl, ..)) = self.unanswered.remove(place)
+            {
+                self.hop_mut(ttl).note_late();
+            }
+        }
+    }
+
     /// The destination answers to a TTL that seemed to be too small for it: the path is shorter.
     fn note_nearer_end(&mut self, ttl: u8, kind: Kind, told: &Told) {
         let is_there = |what| matches!(what, What::PortUnreachable | What::EchoReply);
@@ -538,6 +593,12 @@ impl Hops {
     /// Whether it was answered; `None` where it never left this host or was too large.
     pub(super) fn note_exchange(&mut self, ttl: u8, kind: Kind, length: u32, told: &Told) -> Option<bool> {
         use super::round::Fate;
+        if told.fate == Fate::Silent {
+            self.unanswered.push_back((ttl, kind, told.sent_at));
+            if self.unanswered.len() > MOST_UNANSWERED {
+                self.unanswered.pop_front();
+            }
+        }
         let hop = self.hop_mut(ttl);
         match told.fate {
             Fate::NotSent | Fate::TooBig(_) => None,
@@ -629,7 +690,7 @@ impl Hops {
 
     /// What looking for choke points is left, at most three tenths of the whole.
     fn trains_take(&self) -> Span {
-        let each = self.round_trip() * 2 + self.gap * 4 + TRAIN_MARGIN;
+        let each = self.round_trip() * 2 + self.train_wait() + TRAIN_MARGIN;
         let all = if self.plan.trains { each * i64::from(TRAINS) } else { Span::ZERO };
         all.min(self.plan.time * 3 / 10)
     }
@@ -653,7 +714,10 @@ fn last_time(told: &Told) -> Mono {
 /// Nobody at all has answered; a loss must not end it.
 const FIND_TRIES: u32 = 3;
 const REPEATS: u32 = 3;
-const LADDERS: u32 = 2;
+/// The largest alone, twice; and twice the others.
+const LADDERS: u32 = 4;
+/// Probes whose late answer is not taken for a loss.
+const MOST_UNANSWERED: usize = 256;
 /// One in a hundred on a path that loses a fifth.
 const ASKED_IF_IT_IS_THE_END: usize = 3;
 /// Of hops that are asked one at a time.
@@ -681,7 +745,89 @@ const MOST_SENDING: Span = Span::from_millis(500);
 #[cfg(test)]
 mod tests {
     use super::super::made_up::{SILENT, hops, told};
+    use super::super::round::{Fate, LateAnswer};
     use super::*;
+
+    /// Rounds on a path where packets of up to `passes` bytes are answered after 40 ms and what they
+    /// take on a link of `rate` there, which all of a round queue for.
+    fn on_a_link(rate: u64, passes: u32, millis: i64) -> (Vec<(Mono, u32)>, Hops) {
+        let mut plan = hops(1).plan;
+        (plan.max_hops, plan.time, plan.trains) = (30, Span::from_millis(millis), true);
+        let mut method = Hops::new(plan);
+        let (mut now, mut sent) = (Mono(0), Vec::new());
+        let mut free_at = Mono(0);
+        while let Some(round) = method.next(now) {
+            let mut told = Vec::new();
+            for probe in &round.probes {
+                now += probe.after;
+                sent.push((now, probe.length));
+                let takes = Span((u64::from(probe.length) * 8_000_000_000 / rate).cast_signed());
+                free_at = free_at.max(now) + takes;
+                let at = free_at + Span::from_millis(40);
+                let what = if probe.kind == Kind::Echo { What::EchoReply } else { What::PortUnreachable };
+                let from = std::net::IpAddr::from([192, 0, 2, 9]);
+                let (length, ident, stamps) = (Some(probe.length.min(72)), None, None);
+                let reply = crate::hops::Reply { at, from, what, length, ident, stamps };
+                let fate = if probe.length > passes { Fate::Silent } else { Fate::Answered(reply) };
+                told.push(Told { sent_at: now, fate });
+            }
+            let answered = told.iter().filter_map(|told| Some(told.reply()?.at)).max();
+            let is_whole = told.iter().all(|told| told.reply().is_some());
+            let until = now + round.patience;
+            for told in &mut told {
+                if told.reply().is_some_and(|reply| reply.at > until) {
+                    told.fate = Fate::Silent;
+                }
+            }
+            now = if is_whole { answered.unwrap_or(until).min(until) } else { until };
+            method.take(&RoundReport::of(told));
+        }
+        (sent, method)
+    }
+
+    fn busiest_second(sent: &[(Mono, u32)]) -> u64 {
+        let within =
+            |from: Mono| sent.iter().filter(move |(at, _)| *at >= from && *at < from + Span::from_secs(1));
+        let sums =
+            sent.iter().map(|(from, _)| within(*from).map(|(_, length)| u64::from(*length)).sum::<u64>());
+        sums.max().unwrap_or(0) * 8
+    }
+
+    #[test]
+    fn a_slow_path_is_not_filled_by_looking_at_it() {
+        for (rate, passes) in [
+            (20_000, 1500),
+            (64_000, 1500),
+            (300_000, 1500),
+            (64_000, 1280),
+            (300_000, 1000),
+            (2_000_000, 1500),
+        ] {
+            let (sent, method) = on_a_link(rate, passes, 20_000);
+            let busiest = busiest_second(&sent);
+            // The first probes, 2 kB, and the first large one are sent before anything is known.
+            let allowed = (rate * 125 / 100).max(28_000);
+            assert!(busiest <= allowed, "{busiest} bit in a second on {rate}, {passes} B pass");
+            let hop = method.hop(1);
+            assert!(hop.answered * 100 >= hop.asked * 99, "{} of {} on {rate}", hop.answered, hop.asked);
+        }
+    }
+
+    #[test]
+    fn an_answer_that_came_late_is_no_loss() {
+        let mut hops = hops(2);
+        hops.note_exchange(1, Kind::Udp, 64, &told(What::TimeExceeded, 1, 1));
+        let given_up = Told { sent_at: Mono(5), ..SILENT };
+        hops.note_exchange(1, Kind::Udp, 64, &given_up);
+        assert_eq!((hops.hop(1).asked, hops.hop(1).answered), (2, 1));
+        // Of a part of a train, which was not counted as asked; and of the one that was.
+        for (sent_at, answered) in [(Mono(6), 1), (Mono(5), 2), (Mono(5), 2)] {
+            let late = vec![LateAnswer { kind: Kind::Udp, sent_at, rtt: Span::from_secs(3) }];
+            hops.take(&RoundReport { probes: Vec::new(), late });
+            assert_eq!((hops.hop(1).asked, hops.hop(1).answered), (2, answered));
+        }
+        assert_eq!(hops.patience, Span::from_millis(6100));
+    }
 
     #[test]
     fn a_destination_whose_first_answer_was_lost_is_not_one_hop_further_away() {

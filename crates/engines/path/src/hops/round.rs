@@ -139,6 +139,8 @@ pub struct RoundReport {
 pub struct LateAnswer {
     /// What the probe was.
     pub kind: Kind,
+    /// When it left.
+    pub sent_at: Mono,
     /// From its departure to the answer.
     pub rtt: Span,
 }

@@ -67,6 +67,47 @@ impl Hops {
             .collect()
     }
 
+    /// The largest alone while it is not known to pass: on a slow path all lengths at once would
+    /// fill it. Then the others, as far apart as they take.
+    pub(super) fn climb(&self, turn: u32) -> Vec<(Probe, Asked)> {
+        let mut ladder = self.ladder();
+        let others = ladder.split_off(ladder.len().min(2));
+        if turn < TOP_TRIES {
+            return ladder;
+        }
+        let apart = |(probe, asked): (Probe, Asked)| {
+            let after = self.time_of(probe.length).max(probe.after);
+            (Probe { after, ..probe }, asked)
+        };
+        others.into_iter().map(apart).collect()
+    }
+
+    /// How long a packet of this length takes at most, as far as that is known: by what one of the
+    /// ladder took, or by how long the first probes took together. For as long as that nothing
+    /// follows a large packet.
+    pub(super) fn time_of(&self, length: u32) -> Span {
+        let scaled =
+            |bytes: u64, took: Span| took.or_zero().nanos() as f64 * f64::from(length) / bytes as f64;
+        let by_ladder = self.ladder_took.map(|(bytes, took)| scaled(u64::from(bytes), took * 11 / 10));
+        let by_survey = || {
+            let survey = self.survey?;
+            let base = self.hop(survey.ttl.clamp(1, self.end.max(1))).rtt(self.plan.smallest)?.0;
+            Some(scaled(survey.bytes, survey.sending + (survey.rtt - base).or_zero()))
+        };
+        let span = by_ladder.or_else(by_survey).map_or(MOST_GAP, |nanos| Span(nanos as i64));
+        span.max(LADDER_GAP).min(MOST_GAP)
+    }
+
+    /// The last of the first probes that was answered has waited for all before it.
+    fn note_survey(&mut self, asked: &[Asked], report: &RoundReport) {
+        let Some(last) = report.probes.iter().rposition(|told| told.reply().is_some()) else { return };
+        let (first, told) = (report.probes[0], report.probes[last]);
+        let (Some(rtt), Some(asked)) = (told.rtt(), asked.get(last)) else { return };
+        let ttl = if let Asked::Find { ttl } = asked { *ttl } else { FAR };
+        let bytes = u64::from(self.plan.smallest) * (last as u64 + 1);
+        self.survey = Some(Survey { ttl, bytes, sending: told.sent_at - first.sent_at, rtt });
+    }
+
     /// Reads a round of [`Hops::find`].
     pub(super) fn take_find(&mut self, asked: &[Asked], report: &RoundReport) {
         let stories: Vec<(u8, Told)> = asked
@@ -98,6 +139,7 @@ impl Hops {
                 self.by_echo[usize::from(ttl) - 1] = true;
             }
         }
+        self.note_survey(asked, report);
         let longest = report.probes.iter().filter_map(Told::rtt).max();
         if let Some(longest) = longest.max(report.longest_late()) {
             self.follow(longest);
@@ -123,9 +165,17 @@ impl Hops {
             } else if told.reply().is_some_and(|reply| !matches!(reply.what, What::TooBig(_) | What::Refused))
             {
                 passed = passed.max(Some(*length));
+                self.note_ladder(*length, told);
             }
         }
         self.passed = self.passed.max(passed);
+    }
+
+    /// How much longer a large packet took than a small one to the furthest hop.
+    fn note_ladder(&mut self, length: u32, told: &Told) {
+        let base = (1..=self.end).rev().find_map(|ttl| Some(self.hop(ttl).rtt(self.plan.smallest)?.0));
+        let (Some(base), Some(rtt)) = (base, told.rtt()) else { return };
+        self.ladder_took = Some((length, rtt - base));
     }
 
     /// A router or this host says what fits.
@@ -166,14 +216,30 @@ impl Hops {
             let answer = lengths.filter_map(|exchange| exchange.reply_length).max().unwrap_or(0);
             // An answer as long as the question has taken half of it.
             let share = f64::from(self.largest) / f64::from(self.largest + answer.min(self.largest));
-            Some(Span((serial.nanos() as f64 * share) as i64))
+            Some((serial, Span((serial.nanos() as f64 * share) as i64)))
         });
-        if let Some(serial) = far {
+        if let Some((whole, serial)) = far {
+            self.serial = whole;
             self.gap = (serial * 11 / 10).max(LEAST_GAP).min(MOST_GAP);
         }
     }
 }
 
+/// What the first probes took, of which the last that was answered has waited for all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Survey {
+    /// Of that one.
+    ttl: u8,
+    /// Up to it.
+    bytes: u64,
+    /// From the first departure to its own.
+    sending: Span,
+    /// Its own.
+    rtt: Span,
+}
+
+/// A loss must not make the path look narrow.
+const TOP_TRIES: u32 = 2;
 /// Before anything is known of the path.
 pub(super) const FIRST_PATIENCE: Span = Span::from_millis(1000);
 /// Where the destination stayed silent for that long: it may be far, and the hops before it near.

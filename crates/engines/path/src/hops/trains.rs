@@ -102,6 +102,11 @@ pub(super) fn load(length: u32, each: Span) -> Option<usize> {
     (packets >= LEAST_LOAD).then_some(packets)
 }
 
+/// Bytes of so many packets of load.
+pub(super) fn load_bytes(packets: usize) -> i64 {
+    i64::try_from(packets).unwrap_or(i64::MAX).saturating_mul(i64::from(LOAD_LENGTH))
+}
+
 /// As the published tool has it.
 pub(super) const LOAD: usize = 60;
 const LOAD_LENGTH: u32 = 500;

@@ -187,7 +187,7 @@ impl System {
         if let Some(place) = self.given_up.iter().rposition(is_it)
             && let Some(probe) = self.given_up.remove(place)
         {
-            self.late.push(LateAnswer { kind, rtt: at.since(probe.sent_at) });
+            self.late.push(LateAnswer { kind, sent_at: probe.sent_at, rtt: at.since(probe.sent_at) });
         }
     }
 
