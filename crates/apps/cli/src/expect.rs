@@ -99,14 +99,24 @@ impl Threshold {
             })
             .chain(of_host)
             .collect();
-        let held = !figures.is_empty() && figures.iter().all(|(_, f)| self.comparison.holds(*f, self.value));
+        let broken: Vec<&str> = record
+            .versions
+            .iter()
+            .filter(|it| wanted(it.version) && self.metric.is_broken_off(it))
+            .map(|it| it.version.name())
+            .collect();
+        let all_hold = figures.iter().all(|(_, f)| self.comparison.holds(*f, self.value));
+        let held = !figures.is_empty() && all_hold && broken.is_empty();
         let shown = |(who, figure): &(String, f64)| {
             format!("{who} {}", self.metric.kind.show(*figure)).trim_start().to_owned()
         };
-        let found = match figures.len() {
+        let mut found = match figures.len() {
             0 => "no such figure was measured".to_owned(),
             _ => figures.iter().map(shown).collect::<Vec<_>>().join(", "),
         };
+        if !broken.is_empty() && !figures.is_empty() {
+            found = format!("{found} ({} was not measured to its end)", broken.join(" and "));
+        }
         Expectation { text: self.text.clone(), held, found }
     }
 }
@@ -142,6 +152,28 @@ mod tests {
             let judged = judge(text);
             assert_eq!(judged.held, held, "row {n}: {text}: {}", judged.found);
         }
+    }
+
+    #[test]
+    fn a_threshold_does_not_hold_over_what_was_not_measured_to_its_end() {
+        let threshold = |text: &str| text.parse::<Threshold>().unwrap();
+        let mut record = fixture::test();
+        assert!(threshold("ipv4.loss<=0").judge(&record).held);
+        let gone = netaware_record::Unreachable {
+            stage: "measure".to_owned(),
+            reason: "nothing came any more after 1.00 s".to_owned(),
+            advice: String::new(),
+        };
+        record.versions[0].unreachable = Some(gone);
+        let judged = threshold("ipv4.loss<=0").judge(&record);
+        assert!(!judged.held && judged.found.ends_with("(IPv4 was not measured to its end)"), "{judged:?}");
+        assert!(threshold("ipv6.rtt.p50<1s").judge(&record).held);
+        // A stream that broke off speaks for UDP of its direction alone.
+        let mut record = fixture::test();
+        assert!(threshold("udp.loss<100%").judge(&record).held);
+        record.versions[0].udp[0].outcome = netaware_record::Outcome::Failed;
+        assert!(!threshold("udp.loss<100%").judge(&record).held);
+        assert!(threshold("rtt.p50<1s").judge(&record).held && threshold("tcp>1M").judge(&record).held);
     }
 
     #[test]

@@ -9,8 +9,10 @@ use netaware_io::hop_socket::{EchoAccess, HopSocket};
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
 use netaware_record::{Record, Unreachable, VersionResult};
+use netaware_stats::ceasing::Ceased;
 use netaware_units::Span;
 
+use crate::broke_off;
 use crate::progress::{Progress, Watch};
 use crate::report;
 use crate::request::Target;
@@ -101,6 +103,12 @@ impl Turn<'_, '_> {
         let to = ZonedIp::of(self.destination);
         let reason = format!("nothing could be sent to {to}: {}", report::refusal(errno));
         self.is_silent(reason, OWN_HOST);
+    }
+
+    /// Somebody answered, and then no more until the end.
+    pub(crate) fn breaks_off(&mut self, ceased: &Ceased) {
+        let local = self.socket.local().map(ZonedIp::ip);
+        self.result.unreachable = Some(broke_off::unreachable(ceased, "questions", local));
     }
 
     /// Nobody answered.

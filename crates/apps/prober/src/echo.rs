@@ -8,6 +8,7 @@ use netaware_io::{clock, driver};
 use netaware_probe::delay_report::{EchoLog, EchoRound};
 use netaware_probe::{EchoEvent, EchoPlan, EchoTrain, Pacing};
 use netaware_record::CpuUse;
+use netaware_stats::ceasing::Ceasing;
 use netaware_stats::patience::{LEAST, Waiting};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{MAX_TCP_ECHO_BESIDE, TestPlan};
@@ -102,6 +103,8 @@ pub(crate) struct EchoRun {
     pub(crate) stamp_fallbacks: Option<u64>,
     /// Lost requests after the last one that was answered.
     pub(crate) lost_at_end: u64,
+    /// Whether answers ceased.
+    pub(crate) ceasing: Ceasing,
     /// Answers that this host's socket dropped.
     pub(crate) host_drops: Option<u64>,
     /// Of this host.
@@ -186,6 +189,9 @@ impl EchoFlow {
             if is_closed { driver::AnswerWait::AwakeForSoonAnswers } else { driver::AnswerWait::Asleep };
         let mut last_verdict_at = start;
         let (mut lost_at_end, mut highest_answered) = (0, None);
+        let mut ceasing = Ceasing::beginning(start);
+        // It follows the path: the shortest dates the first requests a little late.
+        let patience = order.patience;
         let drive = driver::run(&mut train, &self.socket, waiting, stop, &mut |event| {
             log.observe(&event);
             let at = match &event {
@@ -197,13 +203,21 @@ impl EchoFlow {
                     last_verdict_at = at;
                     highest_answered = highest_answered.max(Some(exchange.seq));
                     lost_at_end = 0;
+                    ceasing.came(at);
                 }
                 EchoEvent::Lost(seq) => {
                     last_verdict_at = at;
-                    lost_at_end += u64::from(Some(seq) > highest_answered);
+                    if Some(seq) > highest_answered {
+                        lost_at_end += 1;
+                        ceasing.unanswered(at - patience);
+                    }
                 }
                 // The flow still works.
-                EchoEvent::Late(_) => lost_at_end = 0,
+                EchoEvent::Late(_) => {
+                    lost_at_end = 0;
+                    ceasing.came(at);
+                }
+                EchoEvent::NotSent { .. } => ceasing.not_sent(at),
                 EchoEvent::Overdue(until) => overdue(until),
                 _ => {}
             }
@@ -217,6 +231,7 @@ impl EchoFlow {
             worst_lateness: drive.worst_lateness,
             stamp_fallbacks: Some(drive.stamp_fallbacks),
             lost_at_end,
+            ceasing,
             host_drops: Some(self.socket.drops() - drops_before),
             cpu: CpuSnapshot::take().use_since(&cpu_before.0, clock::now() - cpu_before.1),
         })

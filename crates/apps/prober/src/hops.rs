@@ -126,6 +126,14 @@ fn over(request: &HopsRequest, known: &Known, turn: &mut Turn<'_, '_>) {
     let took = clock::now() - began_at;
     let mut found = method.finding();
     if found.hops.iter().all(|hop| hop.answered == 0) {
+        if found.packets == 0 {
+            let reason = format!(
+                "the time was too short to ask anything: looking for up to {} hops takes {} and the way back",
+                request.max_hops,
+                method.search()
+            );
+            return turn.is_silent(reason, "give it more time with -t, or look for fewer with --max-hops");
+        }
         let reason = format!("no hop towards {} answered within {took}", ZonedIp::of(turn.destination));
         match turn.socket.counts().refused.filter(|_| found.hops.iter().all(|hop| hop.asked == 0)) {
             Some(errno) => turn.sends_nothing(errno),
@@ -137,6 +145,9 @@ fn over(request: &HopsRequest, known: &Known, turn: &mut Turn<'_, '_>) {
     let during = During::new(departures, &cpu);
     during.disturbance(Direction::RoundTrip, 0.0).on_hops(&mut found);
     let instrument = HopsInstrument { stamp_error, during, host: known.honest("hops", found.largest) };
+    if let Some(ceased) = found.ceased.filter(|_| !turn.stop.is_raised()) {
+        turn.breaks_off(&ceased);
+    }
     turn.result.hops = Some(report::hops::result(version, &found, turn.socket.counts(), took, &instrument));
 }
 

@@ -302,6 +302,16 @@ impl Lane {
     }
 }
 
+impl Lane {
+    /// Nothing came any more over it until the end of what was asked: it is dead, whatever its
+    /// session has noticed of that.
+    pub(crate) fn break_off(&mut self, why: Unreachable) {
+        self.broke = true;
+        self.result.unreachable.get_or_insert(why);
+        (self.echo, self.session) = (None, None);
+    }
+}
+
 /// Gives versions that fell silent together an advice that fits both: it was hardly one version's
 /// path, and need not be the responder.
 pub(crate) fn note_common_silence(lanes: &mut [Lane]) {

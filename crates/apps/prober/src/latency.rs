@@ -9,10 +9,12 @@ use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_probe::Pacing;
 use netaware_record::{Arrivals, Direction, Reach, Record};
+use netaware_stats::ceasing::Ceasing;
 use netaware_stats::patience::{Patience, Waiting};
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{BitRate, ByteCount, Mono, SendRate, Span};
 
+use crate::broke_off;
 use crate::careful::{self, Seen};
 use crate::echo::{EchoOrder, EchoRun, EchoSizes};
 use crate::lane::{self, Lane};
@@ -79,6 +81,11 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
         }
     }
     drop(probes);
+    if !stop.is_raised() {
+        for (lane, found) in lanes.iter_mut().zip(&mut findings) {
+            break_off(lane, &mut found.idle);
+        }
+    }
     let is_measured = findings.iter().any(|found| !found.idle.is_empty() || !found.idle_tcp.is_empty());
     let mut record = report::finish(opened, lanes, &findings, stop);
     // Short ones may be repeated at close intervals.
@@ -199,8 +206,15 @@ fn judge_flow(
         waiting: Waiting::Exactly,
         ..run.order
     };
-    let works = lane.echo_telling(&again, overdue).is_none_or(|tried| tried.round.counts().received > 0);
-    if works || !lane.renew_echo(&request.target, lease, sizes(request)) {
+    let tried = lane.echo_telling(&again, overdue);
+    let works = tried.as_ref().is_none_or(|tried| tried.round.counts().received > 0);
+    if works {
+        // Answers came again after all, or the session has said why none did.
+        let came = tried.is_some_and(|tried| tried.round.counts().received > 0);
+        let ceasing = if came { Ceasing::default() } else { run.ceasing };
+        return EchoRun { ceasing, ..run };
+    }
+    if !lane.renew_echo(&request.target, lease, sizes(request)) {
         return run;
     }
     let apart = run.order.shown_spacing();
@@ -209,7 +223,26 @@ fn judge_flow(
          the flow another port, or a firewall has forgotten it, which both do where nothing comes for a while (requests \
          were {apart} apart); the fate of {silent} requests is unknown, and they are not counted as lost"
     ));
-    EchoRun { round: run.round.not_knowing_of(silent), ..run }
+    EchoRun { round: run.round.not_knowing_of(silent), ceasing: Ceasing::default(), ..run }
+}
+
+/// Marks a version over which nothing came any more from an instant on: what became of the requests
+/// since then nobody observed.
+fn break_off(lane: &mut Lane, runs: &mut [EchoRun]) {
+    let patience = runs.iter().map(|run| run.order.patience).max().unwrap_or_default();
+    let Some(ceased) = ceasing(runs).ceased(patience) else { return };
+    let last = runs.iter().rposition(|run| run.ceasing.has_come()).unwrap_or(0);
+    for (place, run) in runs.iter_mut().enumerate().skip(last) {
+        let silent = if place == last { run.lost_at_end } else { run.round.counts().lost };
+        let round = std::mem::take(&mut run.round);
+        run.round = round.not_knowing_of(silent);
+    }
+    lane.break_off(broke_off::unreachable(&ceased, "requests", lane.local));
+}
+
+/// Of all blocks; those over TCP tell nothing of it.
+fn ceasing(runs: &[EchoRun]) -> Ceasing {
+    runs.iter().map(|run| run.ceasing).reduce(Ceasing::and_then).unwrap_or_default()
 }
 
 /// One request alone may be lost anywhere.

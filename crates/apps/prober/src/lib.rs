@@ -12,6 +12,7 @@
 
 mod alone;
 mod attach;
+mod broke_off;
 mod bulk;
 mod careful;
 mod departures;

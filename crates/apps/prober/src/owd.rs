@@ -14,11 +14,13 @@ use netaware_probe::stamp::report::StampLog;
 use netaware_probe::stamp::{StampCounts, StampEvent};
 use netaware_record::passive::ClockState;
 use netaware_record::{IpVersion, Record, Unreachable, VersionResult};
+use netaware_stats::ceasing::{Ceased, Ceasing};
 use netaware_stats::patience::{UNKNOWN, Waiting};
 use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::proof::Key;
 use netaware_wire::stamp::ErrorEstimate;
 
+use crate::broke_off;
 use crate::careful;
 use crate::progress::{Progress, Watch};
 use crate::report;
@@ -170,12 +172,20 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                 if flow.log.exchanges().is_empty() {
                     result.unreachable = Some(silence(request, to, &flow.run, stop));
                 } else {
-                    warnings.extend(warnings_of(*version, &flow));
                     // Nobody is waited for to answer who was told to stop.
                     let last = flow.log.exchanges().iter().map(|exchange| exchange.seq).max();
-                    let silence = last.and_then(|last| fell_silent(last, &flow.run.counts, request.interval));
-                    result.unreachable = silence.filter(|_| !stop.is_raised());
-                    result.owd = Some(report::owd::result(*version, request, &flow));
+                    let ceased = last.filter(|_| !stop.is_raised()).and_then(|last| {
+                        fell_silent(last, &flow.run.counts, request.interval, flow.run.patience)
+                    });
+                    let local = flow.run.local.map(|local| local.ip());
+                    result.unreachable =
+                        ceased.map(|ceased| broke_off::unreachable(&ceased, "packets", local));
+                    let mut owd = report::owd::result(*version, request, &flow);
+                    if let Some(ceased) = ceased {
+                        owd.unknown_are(ceased.unanswered);
+                    }
+                    warnings.extend(warnings_of(*version, &flow, owd.lost_somewhere));
+                    result.owd = Some(owd);
                 }
             }
             (Ok(to), Some(Err(error))) => result.unreachable = Some(unusable(to, &error)),
@@ -473,27 +483,25 @@ fn unusable(to: SocketAddr, error: &StampRunError) -> Unreachable {
 
 /// A flow whose answers ceased before its end: it was not measured to its end. `last` is the number
 /// of the last packet that was answered.
-fn fell_silent(last: u64, counts: &StampCounts, interval: Span) -> Option<Unreachable> {
-    let asked = counts.answered + counts.lost + counts.abandoned;
-    // What never left has no answer either; where in the flow that was is not known here.
+fn fell_silent(last: u64, counts: &StampCounts, interval: Span, patience: Span) -> Option<Ceased> {
+    let asked = counts.answered + counts.lost + counts.abandoned + counts.not_sent;
+    let due = |number: u64| Mono(0) + interval * i64::try_from(number).unwrap_or(i64::MAX);
+    let mut ceasing = Ceasing::beginning(due(0));
+    ceasing.came(due(last));
+    // Where in the flow those are that never left is not known here: at its end, if they can be.
     let silent = asked.saturating_sub(last + 1);
-    let over = |packets: u64| interval * i64::try_from(packets).unwrap_or(i64::MAX);
-    if silent < MIN_SILENT || over(silent) < UNKNOWN {
-        return None;
+    let unanswered = silent.saturating_sub(counts.not_sent);
+    for number in last + 1..asked {
+        if number <= last + unanswered {
+            ceasing.unanswered(due(number));
+        } else {
+            ceasing.not_sent(due(number));
+        }
     }
-    Some(Unreachable {
-        stage: "measure".to_owned(),
-        reason: format!(
-            "nothing came any more after {}: the last {silent} packets, sent over {}, had no answer",
-            over(last + 1),
-            over(silent)
-        ),
-        advice: "a way there or back has failed, or the reflector has: try again, and see whether it still answers"
-            .to_owned(),
-    })
+    ceasing.ceased(patience)
 }
 
-fn warnings_of(version: IpVersion, flow: &Flow) -> Vec<String> {
+fn warnings_of(version: IpVersion, flow: &Flow, lost_somewhere: u64) -> Vec<String> {
     let name = version.name();
     let mut warnings = Vec::new();
     if let Some(by) = flow.run.stepped {
@@ -506,11 +514,10 @@ fn warnings_of(version: IpVersion, flow: &Flow) -> Vec<String> {
         warnings.push(format!("{name}: {count} packets were not sent by this host: {why}"));
     }
     warnings.extend(flow.log.restarts_in_words().map(|text| format!("{name}: {text}")));
-    if flow.run.counts.lost_somewhere() > 0 {
+    if lost_somewhere > 0 {
         warnings.push(format!(
-            "{name}: of {} lost packets it is not known on which way; the reflector does not count its answers, or \
-             nothing came behind them",
-            flow.run.counts.lost_somewhere()
+            "{name}: of {lost_somewhere} lost packets it is not known on which way; the reflector does not count its \
+             answers, or nothing came behind them"
         ));
     }
     if flow.run.told.malformed {
@@ -522,8 +529,6 @@ fn warnings_of(version: IpVersion, flow: &Flow) -> Vec<String> {
     warnings
 }
 
-/// Packets without an answer at the end of a flow that has fallen silent.
-const MIN_SILENT: u64 = 4;
 /// The same number on all systems that we know.
 const ECONNREFUSED: i32 = 111;
 const PHASE: &str = "one-way delay";
@@ -553,17 +558,20 @@ mod tests {
 
     #[test]
     fn a_flow_whose_answers_ceased_was_not_measured_to_its_end() {
-        let interval = Span::from_millis(10);
-        let counts = |answered, lost| StampCounts { answered, lost, ..StampCounts::default() };
-        let silent = fell_silent(999, &counts(1000, 800), interval).unwrap();
-        assert_eq!(
-            silent.reason,
-            "nothing came any more after 10.0 s: the last 800 packets, sent over 8.00 s, had no answer"
-        );
+        let (interval, patience) = (Span::from_millis(10), Span::from_secs(1));
+        let silent = |last, answered, lost, not_sent| {
+            let counts = StampCounts { answered, lost, not_sent, ..StampCounts::default() };
+            fell_silent(last, &counts, interval, patience).map(|it| (it.after, it.unanswered, it.not_sent))
+        };
+        let after = Span::from_millis(9990);
+        assert_eq!(silent(999, 1000, 800, 0), Some((after, 800, 0)));
+        assert_eq!(silent(999, 1000, 120, 0), Some((after, 120, 0)));
+        assert_eq!(silent(999, 1000, 3, 197), Some((after, 3, 197)));
         // Lost in the midst; for a moment at the end; a last few at long intervals.
-        assert_eq!(fell_silent(1799, &counts(1000, 800), interval), None);
-        assert_eq!(fell_silent(999, &counts(1000, 400), interval), None);
-        assert_eq!(fell_silent(9, &counts(10, 2), Span::from_secs(10)), None);
+        assert_eq!(silent(1799, 1000, 800, 0), None);
+        assert_eq!(silent(999, 1000, 80, 0), None);
+        let counts = StampCounts { answered: 10, lost: 2, ..StampCounts::default() };
+        assert_eq!(fell_silent(9, &counts, Span::from_secs(10), patience), None);
     }
 
     #[test]

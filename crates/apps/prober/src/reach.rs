@@ -1,6 +1,7 @@
 //! `netaware reach`: what a host answers that runs nothing for us.
 
 use std::collections::BTreeMap;
+use std::thread;
 
 use netaware_host::{CoreDemand, CpuSnapshot};
 use netaware_io::clock;
@@ -118,26 +119,51 @@ fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
     let (mut departures, mut demand) = (Departures::default(), CoreDemand::default());
     let packet = request.packet.unwrap_or(turn.largest());
     let mut method = Reach::new(plan(request, turn, known, packet));
-    let mut tcp =
+    let tcp =
         request.tcp_port.map(|port| TcpPort { port, ear: AnswerEar::open(host).ok(), ..TcpPort::default() });
-    while let Some(round) = method.next(clock::now()) {
-        let Turn { socket, stop, .. } = turn;
-        let report = demand.during(clock::now, Span::ZERO, || socket.run(&round, stop));
-        method.take(&report);
-        if turn.stop.is_raised() {
-            method.stop();
-            continue;
+    let options = &request.target.options;
+    let end = began_at + turn.time;
+    let tcp = thread::scope(|scope| {
+        // The first is asked at the same time as the first question: on a slow path either takes
+        // most of a short time.
+        let mut first = tcp.map(|mut tcp| {
+            let now = clock::now();
+            let left = end.since(now);
+            let patience = tcp.tries.due(now, left, method.first_syn_patience(left));
+            scope.spawn(move || {
+                if let Some(patience) = patience {
+                    tcp.once(host, options, patience);
+                }
+                tcp
+            })
+        });
+        let (mut tcp, mut heard): (Option<TcpPort>, u32) = (None, 0);
+        while let Some(round) = method.next(clock::now()) {
+            let Turn { socket, stop, .. } = turn;
+            let report = demand.during(clock::now, Span::ZERO, || socket.run(&round, stop));
+            method.take(&report);
+            if turn.stop.is_raised() {
+                method.stop();
+                continue;
+            }
+            departures.observe_round(&round, &report);
+            tcp = tcp.or_else(|| first.take_if(|it| it.is_finished())?.join().ok());
+            let now = clock::now();
+            if let Some(tcp) = &mut tcp
+                && !method.strains()
+                && let Some(patience) =
+                    tcp.tries.due(now, end.since(now), method.syn_patience(tcp.tries.unanswered()))
+            {
+                tcp.once(host, options, patience);
+            }
+            let answered = tcp.as_ref().map_or(0, |tcp| tcp.tries.answered());
+            if answered > heard {
+                heard = answered;
+                method.heard(clock::now());
+            }
         }
-        departures.observe_round(&round, &report);
-        let (now, end) = (clock::now(), began_at + turn.time);
-        if let Some(tcp) = &mut tcp
-            && !method.strains()
-            && let Some(patience) =
-                tcp.tries.due(now, end.since(now), method.syn_patience(tcp.tries.unanswered()))
-        {
-            tcp.once(host, &request.target.options, patience);
-        }
-    }
+        tcp.or_else(|| first.take()?.join().ok())
+    });
     let took = clock::now() - began_at;
     let found = method.finding();
     let icmp = found.echo.answered + found.timestamps.answered;
@@ -163,6 +189,9 @@ fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
     let instrument =
         ReachInstrument { during: During::new(departures, &cpu), host: known.honest("reach", packet) };
     let asked = report::reach::Asked { packet, udp_port: request.target.port, took, refused };
+    if let Some(ceased) = found.ceased.filter(|_| !turn.stop.is_raised()) {
+        turn.breaks_off(&ceased);
+    }
     turn.result.reach_probes = report::reach::results(version, &found, tcp.as_ref(), &asked, &instrument);
 }
 

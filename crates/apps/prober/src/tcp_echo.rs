@@ -22,6 +22,7 @@ use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_probe::delay_report::EchoLog;
 use netaware_probe::{EchoCounts, Exchange, Pacing};
+use netaware_stats::ceasing::Ceasing;
 use netaware_stats::patience::Patience;
 use netaware_units::{ClockSource, Mono, Span, Stamp};
 use netaware_wire::control::TestPlan;
@@ -110,6 +111,7 @@ impl TcpEcho {
             worst_lateness: ended.worst_lateness,
             stamp_fallbacks: None,
             lost_at_end: 0,
+            ceasing: Ceasing::default(),
             host_drops: None,
             cpu: CpuSnapshot::take().use_since(&cpu_before, clock::now() - start),
         })

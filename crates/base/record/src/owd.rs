@@ -32,6 +32,10 @@ pub struct OwdResult {
     pub lost: u64,
     /// Of the lost: on which way is not known.
     pub lost_somewhere: u64,
+    /// Packets of which nobody knows what became: sent when the measurement was ended, or after
+    /// the last answer of a flow that broke off. `sent` is `received` + `lost` + `unknown`.
+    #[serde(default, skip_serializing_if = "netaware_units::is_default")]
+    pub unknown: u64,
     /// Of the lost: the answer came after all.
     pub late: u64,
     /// After how long a packet without an answer counted as lost.
@@ -53,6 +57,16 @@ pub struct OwdResult {
     pub reflector: OwdReflector,
     /// What the instrument did wrong.
     pub health: Health,
+}
+
+impl OwdResult {
+    /// What became of so many of the lost, on no way that is known, nobody observed.
+    pub fn unknown_are(&mut self, packets: u64) {
+        let unknown = packets.min(self.lost_somewhere).min(self.lost);
+        self.lost -= unknown;
+        self.lost_somewhere -= unknown;
+        self.unknown += unknown;
+    }
 }
 
 /// One way.

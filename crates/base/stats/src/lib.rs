@@ -12,6 +12,7 @@
 //! |---|---|
 //! | how are these samples spread? | [`quantile`], [`moments`], [`hist`], [`running`] |
 //! | how far can I trust the difference of two? | [`bootstrap`], [`interval`] |
+//! | did it break off before its end? | [`ceasing`] |
 //! | where do they gather? | [`modes`] |
 //! | how long may an answer take before it is lost? | [`patience`] |
 //! | what was lost, doubled, reordered? | [`sequence`] |
@@ -20,6 +21,7 @@
 //! | how much does the delay vary from packet to packet? | [`variation`] |
 
 pub mod bootstrap;
+pub mod ceasing;
 pub mod distribution;
 pub mod hist;
 pub mod interval;

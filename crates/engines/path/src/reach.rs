@@ -23,6 +23,7 @@ mod trains;
 
 use std::net::IpAddr;
 
+use netaware_stats::ceasing::{Ceased, Ceasing};
 use netaware_stats::interval::Interval;
 use netaware_stats::patience::Patience;
 use netaware_units::{Mono, Span};
@@ -66,7 +67,8 @@ pub struct ReachPlan {
 /// One protocol's answers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answers {
-    /// Questions that left.
+    /// Questions that left, but for those behind the last answer of a host that fell silent: of
+    /// these nobody knows.
     pub asked: u32,
     /// Answered ones.
     pub answered: u32,
@@ -120,6 +122,8 @@ pub struct ReachFinding {
     pub batched: bool,
     /// Whether UDP is answered so many times a second and no more.
     pub udp_rationed: bool,
+    /// The host answered, and then no more until the end.
+    pub ceased: Option<Ceased>,
 }
 
 /// Kinds of rounds, in turns.
@@ -165,6 +169,10 @@ pub struct Reach {
     silent: u32,
     /// The longest round trip of an answer that came late.
     longest_late: Option<Span>,
+    /// Whether answers cease: of echoes, timestamps and connections, which nobody rations so.
+    ceasing: Ceasing,
+    /// Questions without an answer since the last one that came: echoes, timestamps, UDP.
+    silent_at_end: [u32; 3],
     stopped: bool,
 }
 
@@ -189,6 +197,8 @@ impl Reach {
             udp_at: None,
             silent: 0,
             longest_late: None,
+            ceasing: Ceasing::default(),
+            silent_at_end: [0; 3],
             stopped: false,
         }
     }
@@ -198,10 +208,16 @@ impl Reach {
         self.stopped = true;
     }
 
+    /// The host answered something that this method did not ask: it is there.
+    pub fn heard(&mut self, at: Mono) {
+        self.ceasing.came(at);
+        self.silent_at_end = [0; 3];
+    }
+
     /// What to send now; `None` when it is over.
     pub fn next(&mut self, now: Mono) -> Option<Round> {
         let began_at = *self.began_at.get_or_insert(now);
-        let left = (began_at + self.plan.time).since(now) - MARGIN;
+        let left = (began_at + self.plan.time).since(now) - MARGIN.min(self.plan.time / 10);
         let enough = self.plan.count.is_some_and(|count| self.lone >= count);
         if self.stopped {
             return None;
@@ -241,7 +257,11 @@ impl Reach {
             Asked::Train(_) => return None,
         };
         self.lengths = probes.iter().map(|probe| probe.length).collect();
-        Some(Round { probes, patience: self.patience().min(left - gap) })
+        let room = left - gap;
+        // Where there is little time, the first question has all of it: another one would not be
+        // answered sooner.
+        let patience = if self.turn == 1 && room <= LITTLE_TIME { room } else { self.patience().min(room) };
+        Some(Round { probes, patience })
     }
 
     /// What is kept for trains, at the end.
@@ -300,7 +320,8 @@ impl Reach {
 
     /// What a round needs after it has been sent.
     fn room(&self) -> Span {
-        self.longest().map_or(LEAST_ROOM, |rtt| (rtt * 2).min(self.plan.patience).max(LEAST_ROOM))
+        let least = LEAST_ROOM.min(self.plan.time / 4);
+        self.longest().map_or(least, |rtt| (rtt * 2).min(self.plan.patience).max(least))
     }
 
     /// The longest round trip of a lone question so far, late answers too.
@@ -319,6 +340,12 @@ impl Reach {
         Patience::of_rounds(PATIENCE_TIMES, unknown).knowing(self.longest()).span()
     }
 
+    /// The same for the first SYN of all, which is asked at the same time as the first question,
+    /// with `left` of all the time: where that is little, it is waited for to the end.
+    pub fn first_syn_patience(&self, left: Span) -> Span {
+        if left <= LITTLE_TIME { left } else { self.syn_patience(0) }
+    }
+
     /// How long to wait for the answer to a SYN, of which so many had none. No shorter than the
     /// system waits before it sends it again: one that a firewall of this host drops is known by
     /// that.
@@ -329,6 +356,10 @@ impl Reach {
 
     /// What to ask next, and how long after the round before.
     fn choose(&mut self, now: Mono) -> (Asked, Span) {
+        // Most hosts answer echoes, and a time that is short is for one question.
+        if self.turn == 0 && self.plan.echo {
+            return (Asked::Echo, self.plan.gap.min(self.plan.time / 10));
+        }
         // More often than once a second is refused by most hosts.
         let udp_due = self.udp_at.map_or(now, |at| at + UDP_EVERY);
         // A host that answers none of these is asked by other means in between: the patience for an
@@ -360,6 +391,7 @@ impl Reach {
     /// Takes in what became of the last round.
     pub fn take(&mut self, report: &RoundReport) {
         let host = self.plan.host;
+        self.follow(report);
         for late in &report.late {
             let answers = match late.kind {
                 Kind::Udp => &mut self.udp,
@@ -403,6 +435,34 @@ impl Reach {
         }
     }
 
+    /// Takes note of who answers and when. What the host never answered tells nothing.
+    fn follow(&mut self, report: &RoundReport) {
+        let (kind, answers) = match self.asked {
+            Asked::Timestamp => (1, &self.timestamps),
+            Asked::Udp => (2, &self.udp),
+            Asked::Echo | Asked::Pair | Asked::Burst | Asked::Train(_) => (0, &self.echo),
+        };
+        let tells = kind != 2 && answers.answered > 0;
+        let is_counted = !matches!(self.asked, Asked::Train(_));
+        if let Some(last) = report.probes.last().filter(|_| !report.late.is_empty()) {
+            self.heard(last.sent_at);
+        }
+        for told in &report.probes {
+            match told.fate {
+                Fate::NotSent => self.ceasing.not_sent(told.sent_at),
+                Fate::TooBig(_) => {}
+                Fate::Silent => {
+                    self.silent_at_end[kind] += u32::from(is_counted);
+                    if tells {
+                        self.ceasing.unanswered(told.sent_at);
+                    }
+                }
+                Fate::Answered(reply) if is_own(told, self.plan.host) => self.heard(reply.at),
+                Fate::Answered(_) => {}
+            }
+        }
+    }
+
     fn take_stamps(&mut self, told: &Told) {
         let Some(reply) = told.reply().filter(|_| self.stamps.len() < MOST_STAMPS) else { return };
         if let Some(stamps) = reply.stamps {
@@ -443,10 +503,16 @@ impl Reach {
         let lasting =
             pairs.map(|pairs| trains::lasting(&self.trains, pairs.rate.estimate, self.plan.largest));
         let capacity = pairs.zip(lasting).and_then(|(pairs, lasting)| trains::judged(pairs, lasting));
+        let ceased = self.ceasing.ceased(self.patience()).filter(|_| !self.stopped);
+        let known = |answers: &Answers, kind: usize| {
+            let unknown = ceased.map_or(0, |_| self.silent_at_end[kind]);
+            Answers { asked: answers.asked - unknown.min(answers.asked), ..answers.clone() }
+        };
         ReachFinding {
-            echo: self.echo.clone(),
-            udp: self.udp.clone(),
-            timestamps: self.timestamps.clone(),
+            ceased,
+            echo: known(&self.echo, 0),
+            timestamps: known(&self.timestamps, 1),
+            udp: known(&self.udp, 2),
             clock: (!self.stamps.is_empty()).then(|| HostClock::of(&self.stamps)),
             by_direction: by_direction(&self.bursts),
             host_limited: capacity.is_some_and(|found| found.is_host_limited),
@@ -537,6 +603,8 @@ const LONGEST_TRAIN: Span = Span::from_millis(100);
 const TRAIN_GAP: Span = Span::from_millis(50);
 const MARGIN: Span = Span::from_millis(20);
 const LEAST_ROOM: Span = Span::from_millis(20);
+/// Nothing else could be asked and answered in it on a slow path.
+const LITTLE_TIME: Span = Span::from_secs(2);
 /// Twice as long with each of these, five times at most.
 fn doubled(first: Span, times: u32) -> Span {
     first * (1 << times.min(5))
@@ -609,6 +677,35 @@ mod tests {
             reach.take(&RoundReport::of(probes));
         }
         reach.finding()
+    }
+
+    #[test]
+    fn in_a_short_time_the_first_question_is_listened_for_to_its_end() {
+        // 1.45 s are half of 3 s; the round trip of a satellite with its queue takes 1.2 s.
+        let mut reach = Reach::new(ReachPlan { time: Span::from_millis(1450), ..plan() });
+        let round = reach.next(Mono(0)).unwrap();
+        assert_eq!((round.probes[0].kind, round.probes.len()), (Kind::Echo, 1));
+        assert!(round.patience > Span::from_millis(1400), "{}", round.patience);
+        assert_eq!(reach.first_syn_patience(Span::from_millis(1400)), Span::from_millis(1400));
+        assert_eq!(reach.first_syn_patience(Span::from_secs(9)), SYN_PATIENCE);
+    }
+
+    #[test]
+    fn twenty_milliseconds_are_time_to_ask_a_host_that_is_near() {
+        let mut reach = Reach::new(ReachPlan { time: Span::from_millis(10), ..plan() });
+        assert!(reach.next(Mono(0)).is_some());
+    }
+
+    #[test]
+    fn a_host_that_falls_silent_for_good_is_not_one_that_loses() {
+        let found = run(plan(), 80.0, |_, n| n < 300);
+        let ceased = found.ceased.expect("it fell silent");
+        assert!(ceased.silent > Span::from_secs(1) && ceased.unanswered >= 4, "{ceased:?}");
+        // One echo of a burst or pair may be the last that was answered.
+        assert!(found.echo.asked - found.echo.answered <= 2, "{:?}", found.echo);
+        // An outage that ends, and a host that never answered.
+        assert_eq!(run(plan(), 80.0, |_, n| !(100..120).contains(&n)).ceased, None);
+        assert_eq!(run(plan(), 80.0, |_, _| false).ceased, None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What a threshold can speak of, and where its figures stand in a record.
 
 use netaware_record::{
-    DelaySummary, Direction, HostAbility, HostCall, LoadedLatency, MatrixProtocol, MatrixResult, OwdWay,
-    PathMetric, PathRate, RateBound, ReachProtocol, TcpResult, UdpResult, VersionResult, WaitHow,
+    DelaySummary, Direction, HostAbility, HostCall, LoadedLatency, MatrixProtocol, MatrixResult, Outcome,
+    OwdWay, PathMetric, PathRate, RateBound, ReachProtocol, TcpResult, UdpResult, VersionResult, WaitHow,
 };
 use netaware_units::{BitRate, Share, Span};
 
@@ -18,6 +18,28 @@ pub(crate) struct Metric {
     pub(crate) figures: fn(&VersionResult) -> Vec<(&'static str, f64)>,
     /// Of a host and not of a path.
     pub(crate) of_host: fn(&HostAbility) -> Option<f64>,
+}
+
+impl Metric {
+    /// Whether it speaks of something that this version has figures of and that was not measured to
+    /// its end.
+    pub(crate) fn is_broken_off(&self, v: &VersionResult) -> bool {
+        if v.unreachable.is_some() {
+            return v.has_figures();
+        }
+        let failed = |direction: Direction, outcome: Outcome| {
+            let other = match direction {
+                Direction::Forward => ".down",
+                Direction::Reverse => ".up",
+                Direction::RoundTrip => return outcome == Outcome::Failed,
+            };
+            outcome == Outcome::Failed && !self.name.contains(other)
+        };
+        let tcp = || v.tcp.iter().any(|it| failed(it.pedigree.direction, it.outcome));
+        let udp = || v.udp.iter().any(|it| failed(it.pedigree.direction, it.outcome));
+        let speaks_of = |what: &str| self.name.split('.').next() == Some(what);
+        (speaks_of("udp") && udp()) || (["tcp", "loaded", "rpm"].into_iter().any(speaks_of) && tcp())
+    }
 }
 
 impl PartialEq for Metric {

@@ -251,6 +251,7 @@ mod tests {
             flags: flags.to_vec(),
         };
         let mut found = HopsFinding {
+            ceased: None,
             hops: vec![hop],
             reached: true,
             choke_point: None,

@@ -28,6 +28,7 @@ pub(crate) fn result(version: IpVersion, request: &OwdRequest, flow: &Flow) -> O
         received: counts.answered,
         lost: counts.lost,
         lost_somewhere: counts.lost_somewhere(),
+        unknown: counts.abandoned,
         late: counts.late,
         patience: run.patience,
         reverse: log.way(Way::Reverse, relation),

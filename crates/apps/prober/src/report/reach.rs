@@ -66,8 +66,9 @@ pub(crate) fn results(
             echo.remarks.push(why.to_owned());
         }
         // A bound that is the host's has its reason already.
-        let is_told =
-            |it: &Lasting| !found.host_limited || matches!(it, Lasting::Slower(_) | Lasting::Unknown);
+        let is_told = |it: &Lasting| {
+            !found.host_limited || matches!(it, Lasting::Slower(_) | Lasting::Unknown | Lasting::Unanswered)
+        };
         let lasting = found.lasting.filter(is_told);
         if let Some((flag, remark)) = lasting.and_then(|lasting| borne_out(lasting, found.capacity)) {
             echo.flags.push(flag.to_owned());
@@ -151,6 +152,10 @@ fn borne_out(lasting: Lasting, capacity: Option<(Rate, Bound)>) -> Option<(&'sta
         Lasting::Unknown => {
             let why = "no train of echoes could be sent as fast as pairs say";
             ("unconfirmed", format!("{why}, so no capacity is told: give it more time, or a quieter host"))
+        }
+        Lasting::Unanswered => {
+            let why = "nothing of a train of echoes was answered, so no capacity is told";
+            ("unconfirmed", format!("{why}: a ration of answers, or the host fell silent before"))
         }
         Lasting::Confirmed => {
             let (_, bound) = capacity?;

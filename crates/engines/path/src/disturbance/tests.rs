@@ -209,6 +209,7 @@ fn a_hop_becomes_a_bound_only_by_a_host_that_was_away() {
     };
     let silent = HopFinding { capacity: None, ..hop.clone() };
     let found = HopsFinding {
+        ceased: None,
         hops: vec![hop, silent],
         reached: true,
         choke_point: None,

@@ -1,5 +1,7 @@
 //! What the answers so far come to.
 
+use netaware_stats::ceasing::Ceased;
+use netaware_stats::patience::UNKNOWN;
 use netaware_units::Span;
 
 use super::finding::{HopCapacity, HopFinding, HopFlag, HopsFinding, PathFlag};
@@ -37,9 +39,25 @@ impl Hops {
             packets: self.packets,
             bytes: self.bytes,
             took: self.began_at.map_or(Span::ZERO, |began_at| self.now.since(began_at)),
+            ceased: self.ceased(),
             flags: self.path_flags(&hops),
             hops,
         }
+    }
+
+    /// The destination answered, and then no more until the end; or, if it never did, anybody.
+    fn ceased(&self) -> Option<Ceased> {
+        let ceased = if self.end_ceasing.has_come() {
+            self.end_ceasing.ceased(self.patience)
+        } else {
+            // Who rations what it says of closed ports says nothing for seconds.
+            self.ceasing.ceased(self.patience.max(UNKNOWN))
+        };
+        ceased.filter(|_| !self.stopped)
+    }
+
+    fn all_ceased(&self) -> bool {
+        self.ceasing.ceased(self.patience).is_some()
     }
 
     /// All but queueing, trains and capacity.
@@ -50,7 +68,10 @@ impl Hops {
         if log.answered == 0 {
             flags.push(HopFlag::Silent);
         }
-        if log.pace.limited {
+        let ceased = self.ceased().is_some() && log.answered > 0;
+        let silent_since = ceased && (!self.reached || ttl == self.end || self.all_ceased());
+        // Silence until the end is no ration.
+        if log.pace.limited && !(silent_since && log.pace.answers == 0) {
             let took = self.began_at.map_or(1.0, |began_at| self.now.since(began_at).secs_f64().max(0.001));
             flags
                 .push(HopFlag::RateLimited(log.answers_per_second(self.now, f64::from(log.answered) / took)));
@@ -64,7 +85,7 @@ impl Hops {
         HopFinding {
             ttl,
             addresses: log.addresses(),
-            asked: log.asked,
+            asked: if silent_since { log.asked_before_silence() } else { log.asked },
             answered: log.answered,
             rtt_min: rtt.map(|(least, _)| least),
             rtt_median: rtt.map(|(_, median)| median),
@@ -267,6 +288,7 @@ mod tests {
         let flags =
             vec![PathFlag::DestinationSilent, PathFlag::Refused, PathFlag::Mtu(1400), PathFlag::CutShort];
         let found = HopsFinding {
+            ceased: None,
             hops: vec![first, silent],
             reached: false,
             choke_point: None,

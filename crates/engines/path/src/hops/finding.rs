@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use netaware_stats::ceasing::Ceased;
 use netaware_stats::interval::Interval;
 use netaware_units::Span;
 
@@ -28,6 +29,8 @@ pub struct HopsFinding {
     pub bytes: u64,
     /// From the first packet to the last report.
     pub took: Span,
+    /// The destination answered, and then no more until the end; or, where it never did, all hops.
+    pub ceased: Option<Ceased>,
     /// What holds for the path as a whole.
     pub flags: Vec<PathFlag>,
 }

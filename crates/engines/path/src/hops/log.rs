@@ -46,6 +46,8 @@ pub(super) struct HopLog {
     pub(super) pace: Pace,
     /// Places in the present order of sizes.
     pub(super) order: Vec<u32>,
+    /// Asked since the last answer.
+    silent_at_end: u32,
 }
 
 /// How often a hop is asked that rations its answers.
@@ -56,7 +58,7 @@ pub(super) struct Pace {
     pub(super) limited: bool,
     /// When it was found out, and answers since.
     since: Option<Mono>,
-    answers: u32,
+    pub(super) answers: u32,
 }
 
 impl Default for Pace {
@@ -68,10 +70,17 @@ impl Default for Pace {
 impl HopLog {
     pub(super) fn note_asked(&mut self) {
         self.asked += 1;
+        self.silent_at_end += 1;
+    }
+
+    /// Asked, but for those since the last answer: of these nobody knows where answers ceased.
+    pub(super) fn asked_before_silence(&self) -> u32 {
+        self.asked - self.silent_at_end.min(self.asked)
     }
 
     pub(super) fn note_answer(&mut self, kind: Kind, length: u32, sent_at: Mono, reply: Reply) {
         self.answered += 1;
+        self.silent_at_end = 0;
         self.pace.answers += 1;
         self.note_address(reply.from, reply.at);
         if self.exchanges.len() < MOST_SAMPLES {
@@ -84,6 +93,7 @@ impl HopLog {
     /// the others is conditional on coming in time.
     pub(super) fn note_late(&mut self) {
         self.answered = (self.answered + 1).min(self.asked);
+        self.silent_at_end = 0;
     }
 
     pub(super) fn note_address(&mut self, address: IpAddr, at: Mono) {

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 
+use netaware_stats::ceasing::Ceasing;
 use netaware_stats::rng::SplitMix64;
 use netaware_units::{Mono, Span};
 
 use super::log::HopLog;
 use super::plan::HopsPlan;
-use super::round::{Kind, Probe, Round, RoundReport, Told, What};
+use super::round::{Fate, Kind, Probe, Round, RoundReport, Told, What};
 use super::route::Route;
 use super::survey::{FAR_PATIENCE, FIRST_PATIENCE, LEAST_GAP, Survey};
 use super::trains::{self, FAR, Gaps, TRAINS, Train};
@@ -112,7 +113,12 @@ pub struct Hops {
     pub(super) trains: u32,
     pub(super) packets: u64,
     pub(super) bytes: u64,
-    stopped: bool,
+    /// Whether the present round is cut off by the end of the time, before its answers are due.
+    cut_off: bool,
+    /// Whether answers of anybody, and of the destination once it has answered, cease.
+    pub(super) ceasing: Ceasing,
+    pub(super) end_ceasing: Ceasing,
+    pub(super) stopped: bool,
 }
 
 impl Hops {
@@ -154,9 +160,17 @@ impl Hops {
             trains: 0,
             packets: 0,
             bytes: 0,
+            cut_off: false,
+            ceasing: Ceasing::default(),
+            end_ceasing: Ceasing::default(),
             stopped: false,
             plan,
         }
+    }
+
+    /// What looking for hops once takes to send.
+    pub fn search(&self) -> Span {
+        self.find(Kind::Udp).iter().map(|(probe, _)| probe.after).sum()
     }
 
     /// Where it stands.
@@ -195,17 +209,19 @@ impl Hops {
     /// A round that ends within `left`, or nothing.
     fn round(&mut self, asked: Vec<(Probe, Asked)>, left: Span) -> Option<Round> {
         let sending: Span = asked.iter().map(|(probe, _)| probe.after).sum();
-        let room = left - sending - ROUND_MARGIN;
+        let room = left - sending - ROUND_MARGIN.min(self.plan.time / 10);
         // The first large packets take longer than what patience has followed so far.
         let patience = match self.stage {
             Stage::Ladder | Stage::Large => self.patience + self.time_of(self.largest) * 2,
             _ => self.patience,
         };
         // Answers that nobody would wait for are not asked for.
-        let least = self.longest.map_or(LEAST_ROOM, |rtt| rtt.max(LEAST_ROOM));
+        let least = LEAST_ROOM.min(self.plan.time / 8);
+        let least = self.longest.map_or(least, |rtt| rtt.max(least));
         if room < patience.min(least) {
             return None;
         }
+        self.cut_off = room < self.patience;
         (self.probes, self.asked) = asked.into_iter().unzip();
         self.packets += self.probes.len() as u64;
         self.bytes += self.probes.iter().map(|probe| u64::from(probe.length)).sum::<u64>();
@@ -216,7 +232,10 @@ impl Hops {
         match self.stage {
             Stage::Find if self.looks_again() => {
                 if self.turn > 0 {
-                    self.patience = self.patience.max(FAR_PATIENCE).min(self.plan.time / 3);
+                    // While nobody has answered, there is nothing else that the time is for.
+                    let nobody = self.longest.is_none();
+                    let most = if nobody { self.plan.time } else { self.plan.time / 3 };
+                    self.patience = self.patience.max(FAR_PATIENCE).min(most.max(self.patience));
                 }
                 self.find(Kind::Udp)
             }
@@ -521,6 +540,7 @@ impl Hops {
             self.follow(rtt);
         }
         self.take_late(report);
+        self.follow_answers(&asked, report);
         match self.stage {
             Stage::Find | Stage::FindByEcho => self.take_find(&asked, report),
             Stage::Ladder => self.take_ladder(&asked, report),
@@ -555,6 +575,32 @@ impl Hops {
         self.note_outcomes(&outcomes, &asked, report);
     }
 
+    /// Takes note of who answers and when.
+    fn follow_answers(&mut self, asked: &[Asked], report: &RoundReport) {
+        if let Some(last) = report.probes.last().filter(|_| !report.late.is_empty()) {
+            self.ceasing.came(last.sent_at);
+            self.end_ceasing.came(last.sent_at);
+        }
+        let end = self.end;
+        for (asked, told) in asked.iter().zip(&report.probes) {
+            // What hosts say of closed ports is rationed, and its absence tells nothing.
+            let of_end = match *asked {
+                Asked::Hop { ttl } => self.reached && ttl == end && self.whole.1 > 0,
+                Asked::Whole => true,
+                _ => false,
+            };
+            let follows = [(true, &mut self.ceasing), (of_end, &mut self.end_ceasing)];
+            for (_, ceasing) in follows.into_iter().filter(|(is, _)| *is) {
+                match told.fate {
+                    Fate::NotSent => ceasing.not_sent(told.sent_at),
+                    Fate::TooBig(_) => {}
+                    Fate::Silent => ceasing.unanswered(told.sent_at),
+                    Fate::Answered(reply) => ceasing.came(reply.at),
+                }
+            }
+        }
+    }
+
     /// An answer that was only late is no loss.
     fn take_late(&mut self, report: &RoundReport) {
         for late in &report.late {
@@ -564,6 +610,9 @@ impl Hops {
                 && let Some((ttl, ..)) = self.unanswered.remove(place)
             {
                 self.hop_mut(ttl).note_late();
+                if late.ttl == FAR && late.kind == Kind::Echo {
+                    self.whole.1 += u32::from(self.whole.1 < self.whole.0);
+                }
             }
         }
     }
@@ -592,8 +641,8 @@ impl Hops {
 
     /// Whether it was answered; `None` where it never left this host or was too large.
     pub(super) fn note_exchange(&mut self, ttl: u8, kind: Kind, length: u32, told: &Told) -> Option<bool> {
-        use super::round::Fate;
-        if told.fate == Fate::Silent {
+        let cut_off = self.cut_off;
+        if told.fate == Fate::Silent && !cut_off {
             self.unanswered.push_back((ttl, kind, told.sent_at));
             if self.unanswered.len() > MOST_UNANSWERED {
                 self.unanswered.pop_front();
@@ -602,6 +651,8 @@ impl Hops {
         let hop = self.hop_mut(ttl);
         match told.fate {
             Fate::NotSent | Fate::TooBig(_) => None,
+            // Nobody waited for it as long as for others: its fate is unknown.
+            Fate::Silent if cut_off => None,
             Fate::Silent => {
                 hop.note_asked();
                 Some(false)
@@ -616,7 +667,6 @@ impl Hops {
     }
 
     fn take_whole(&mut self, length: u32, told: &Told) {
-        use super::round::Fate;
         let answered = told.reply().is_some_and(|reply| reply.what == What::EchoReply);
         if matches!(told.fate, Fate::NotSent | Fate::TooBig(_)) {
             return;
@@ -629,7 +679,6 @@ impl Hops {
     }
 
     fn take_tail(&mut self, ttl: u8, bytes: u32, leader: Option<Told>, told: &Told) {
-        use super::round::Fate;
         let Some(leader) = leader.filter(|leader| !matches!(leader.fate, Fate::NotSent | Fate::TooBig(_)))
         else {
             return;
@@ -662,7 +711,8 @@ impl Hops {
             let hop = self.hop_mut(*ttl);
             let before = hop.pace.limited;
             // Nothing is beyond the last one: there its predecessor vouches for the path.
-            let passes = furthest > *ttl || (*ttl == end && furthest + 1 >= end);
+            // For the only hop nobody does.
+            let passes = furthest > *ttl || (*ttl == end && end > 1 && furthest + 1 >= end);
             hop.note_outcome(*answered, passes, now);
             if hop.pace.limited && !before {
                 hop.restart_pace_count();
@@ -744,8 +794,9 @@ const MOST_SENDING: Span = Span::from_millis(500);
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::HopFlag;
     use super::super::made_up::{SILENT, hops, told};
-    use super::super::round::{Fate, LateAnswer};
+    use super::super::round::{LateAnswer, Reply};
     use super::*;
 
     /// Rounds on a path where packets of up to `passes` bytes are answered after 40 ms and what they
@@ -767,7 +818,7 @@ mod tests {
                 let what = if probe.kind == Kind::Echo { What::EchoReply } else { What::PortUnreachable };
                 let from = std::net::IpAddr::from([192, 0, 2, 9]);
                 let (length, ident, stamps) = (Some(probe.length.min(72)), None, None);
-                let reply = crate::hops::Reply { at, from, what, length, ident, stamps };
+                let reply = Reply { at, from, what, length, ident, stamps };
                 let fate = if probe.length > passes { Fate::Silent } else { Fate::Answered(reply) };
                 told.push(Told { sent_at: now, fate });
             }
@@ -822,11 +873,78 @@ mod tests {
         assert_eq!((hops.hop(1).asked, hops.hop(1).answered), (2, 1));
         // Of a part of a train, which was not counted as asked; and of the one that was.
         for (sent_at, answered) in [(Mono(6), 1), (Mono(5), 2), (Mono(5), 2)] {
-            let late = vec![LateAnswer { kind: Kind::Udp, sent_at, rtt: Span::from_secs(3) }];
+            let late = vec![LateAnswer { kind: Kind::Udp, ttl: 1, sent_at, rtt: Span::from_secs(3) }];
             hops.take(&RoundReport { probes: Vec::new(), late });
             assert_eq!((hops.hop(1).asked, hops.hop(1).answered), (2, answered));
         }
         assert_eq!(hops.patience, Span::from_millis(6100));
+    }
+
+    /// Looks for the hops of a path of one, all of whose answers take so long, and says what is
+    /// asked next.
+    fn search(time: Span, answer_after: i64) -> (Hops, Option<Round>) {
+        let mut hops = hops(1);
+        (hops.plan.time, hops.end) = (time, 0);
+        let first = hops.next(Mono(0)).unwrap();
+        hops.take(&RoundReport::of(vec![SILENT; first.probes.len()]));
+        let next = hops.next(Mono(0) + Span::from_millis(1010));
+        if let Some(round) = next.as_ref().filter(|it| it.patience >= Span::from_millis(answer_after)) {
+            let answered = vec![told(What::PortUnreachable, 9, answer_after); round.probes.len()];
+            hops.take(&RoundReport::of(answered));
+        }
+        (hops, next)
+    }
+
+    #[test]
+    fn a_host_that_takes_more_than_a_second_is_reached_in_the_half_of_six() {
+        let (hops, round) = search(Span::from_secs(3), 1200);
+        assert!(hops.reached, "{:?}", round.map(|round| round.patience));
+    }
+
+    /// One hop: rounds of echoes to it, each answered as `answers` says of its number.
+    fn asked(rounds: u64, answers: impl Fn(u64) -> bool) -> Hops {
+        let mut hops = hops(1);
+        (hops.reached, hops.stage, hops.whole) = (true, Stage::Measure, (1, 1));
+        hops.note_exchange(1, Kind::Echo, 64, &told(What::EchoReply, 9, 1));
+        for n in 0..rounds {
+            let (probe, asked) = hops.whole(LEAST_GAP).unwrap();
+            (hops.probes, hops.asked) = (vec![probe], vec![asked]);
+            let sent_at = Mono(0) + Span::from_millis(100) * n.cast_signed();
+            let fate = match told(What::EchoReply, 9, 1).fate {
+                Fate::Answered(reply) if answers(n) => {
+                    Fate::Answered(Reply { at: sent_at + Span(9), ..reply })
+                }
+                _ => Fate::Silent,
+            };
+            hops.take(&RoundReport::of(vec![Told { sent_at, fate }]));
+        }
+        hops
+    }
+
+    #[test]
+    fn a_host_that_falls_silent_for_good_rations_nothing_and_loses_nothing() {
+        let found = asked(60, |n| n < 20).finding();
+        let ceased = found.ceased.expect("it fell silent");
+        assert_eq!((ceased.unanswered, ceased.silent), (40, Span::from_millis(3900)));
+        assert_eq!((found.hops[0].asked, found.hops[0].answered), (21, 21));
+        assert!(found.hops[0].flags.iter().all(|it| !matches!(it, HopFlag::RateLimited(_))), "{found:?}");
+        // An outage that ends.
+        let found = asked(60, |n| !(20..40).contains(&n)).finding();
+        assert_eq!((found.ceased, found.hops[0].asked - found.hops[0].answered), (None, 20));
+        assert!(found.hops[0].flags.iter().all(|it| !matches!(it, HopFlag::RateLimited(_))), "{found:?}");
+    }
+
+    #[test]
+    fn an_answer_that_came_late_or_was_not_waited_for_is_no_loss() {
+        let mut hops = asked(4, |n| n > 0);
+        assert_eq!((hops.hop(1).asked, hops.hop(1).answered), (5, 4));
+        let sent_at = Mono(0);
+        let late = LateAnswer { kind: Kind::Echo, ttl: FAR, sent_at, rtt: Span::from_millis(1400) };
+        hops.take(&RoundReport { probes: Vec::new(), late: vec![late] });
+        assert_eq!((hops.hop(1).asked, hops.hop(1).answered), (5, 5));
+        hops.cut_off = true;
+        assert_eq!(hops.note_exchange(1, Kind::Echo, 64, &SILENT), None);
+        assert_eq!(hops.hop(1).asked, 5);
     }
 
     #[test]

@@ -139,6 +139,8 @@ pub struct RoundReport {
 pub struct LateAnswer {
     /// What the probe was.
     pub kind: Kind,
+    /// Its time to live or hop limit.
+    pub ttl: u8,
     /// When it left.
     pub sent_at: Mono,
     /// From its departure to the answer.

@@ -10,7 +10,7 @@ use super::trains::FAR;
 
 impl Hops {
     /// One small packet for each possible hop, and an echo for the destination.
-    pub(super) fn find(&mut self, kind: Kind) -> Vec<(Probe, Asked)> {
+    pub(super) fn find(&self, kind: Kind) -> Vec<(Probe, Asked)> {
         let length = self.plan.smallest;
         let hops = (1..=self.plan.max_hops).map(|ttl| {
             let probe = Probe { ttl, length, kind, after: SURVEY_GAP, awaited: true, mute: false };
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn each_possible_hop_and_the_destination_are_looked_for() {
-        let mut hops = hops(2);
+        let hops = hops(2);
         let probe = |ttl, kind| Probe {
             ttl,
             length: 64,

@@ -45,6 +45,8 @@ pub enum Lasting {
     Slower(f64),
     /// No train could be sent as fast as that.
     Unknown,
+    /// Nothing of a train was answered that was sent as fast as that: no rate was measured.
+    Unanswered,
 }
 
 /// The pairs' figure, as far as trains let it stand.
@@ -56,7 +58,7 @@ pub(super) fn judged(pairs: Narrowest, lasting: Lasting) -> Option<Narrowest> {
         Some(Narrowest { rate, bound: Bound::AtLeast, ..pairs })
     };
     match lasting {
-        Lasting::Unknown => None,
+        Lasting::Unknown | Lasting::Unanswered => None,
         // Jitter of the first and the last packet may have drawn a train together.
         Lasting::Faster(least) => at_least(least * DRAWN_TOGETHER),
         Lasting::Confirmed if pairs.bound != Bound::None => Some(pairs),
@@ -88,7 +90,11 @@ pub(super) fn lasting(trains: &[EchoTrain], pair: f64, length: u32) -> Lasting {
     }
     let judges = full().filter(|train| train.kind == Train::Paced && train.is_sent_at(pair * MOSTLY, bits));
     let most = judges.map(|train| train.passed(bits)).fold(f64::NEG_INFINITY, f64::max);
-    if most.is_finite() { Lasting::Slower(most) } else { Lasting::Unknown }
+    match most {
+        most if !most.is_finite() => Lasting::Unknown,
+        most if most > 0.0 => Lasting::Slower(most),
+        _ => Lasting::Unanswered,
+    }
 }
 
 impl EchoTrain {
@@ -264,12 +270,16 @@ mod tests {
     }
 
     #[test]
+    fn a_train_to_which_nobody_answers_passed_at_no_rate_that_was_measured() {
+        let silent = train(Train::Paced, 12_000, |_, _| None);
+        assert_eq!(lasting(&[silent], PAIR, 1500), Lasting::Unanswered);
+    }
+
+    #[test]
     fn what_is_not_sent_as_fast_says_nothing() {
         let slow = train(Train::Paced, 100_000, queue(12_000, 0));
         assert_eq!(lasting(&[slow], PAIR, 1500), Lasting::Unknown);
         assert_eq!(lasting(&[], PAIR, 1500), Lasting::Unknown);
-        let silent = train(Train::Paced, 12_000, |_, _| None);
-        assert_eq!(lasting(&[silent], PAIR, 1500), Lasting::Slower(0.0));
     }
 
     fn first(packets: usize, of: &EchoTrain) -> EchoTrain {

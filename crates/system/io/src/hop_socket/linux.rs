@@ -49,6 +49,7 @@ pub(super) struct System {
 struct GivenUp {
     number: u32,
     kind: Kind,
+    ttl: u8,
     sent_at: Mono,
 }
 
@@ -171,6 +172,7 @@ impl System {
                 self.given_up.push_back(GivenUp {
                     number: first.wrapping_add(number),
                     kind: probe.kind,
+                    ttl: probe.ttl,
                     sent_at: told.sent_at,
                 });
             }
@@ -187,7 +189,8 @@ impl System {
         if let Some(place) = self.given_up.iter().rposition(is_it)
             && let Some(probe) = self.given_up.remove(place)
         {
-            self.late.push(LateAnswer { kind, sent_at: probe.sent_at, rtt: at.since(probe.sent_at) });
+            let (ttl, sent_at) = (probe.ttl, probe.sent_at);
+            self.late.push(LateAnswer { kind, ttl, sent_at, rtt: at.since(sent_at) });
         }
     }
 

@@ -66,7 +66,7 @@ fn everywhere(of: impl Fn(&Scenario, IpVersion) -> String) -> String {
 }
 
 fn hops_text(found: &HopsFinding) -> String {
-    let HopsFinding { hops, reached, choke_point, trains, largest, packets, bytes, took, flags } = found;
+    let HopsFinding { hops, reached, choke_point, trains, largest, packets, bytes, took, flags, .. } = found;
     let mut text = format!(
         "    reached {reached}, choke point {choke_point:?}, {trains} trains, {largest} bytes, {packets} packets, {bytes} bytes, \
          {took:?}, {flags:.5?}\n"

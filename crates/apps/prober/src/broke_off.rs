@@ -1,0 +1,67 @@
+//! What is said of a version over which nothing came any more until the end of what was asked.
+
+use std::net::IpAddr;
+
+use netaware_record::Unreachable;
+use netaware_stats::ceasing::Ceased;
+
+/// Why it was not measured to its end. `asked` names the questions; `local` is this host's address,
+/// whose interface may be down.
+pub(crate) fn unreachable(ceased: &Ceased, asked: &str, local: Option<IpAddr>) -> Unreachable {
+    let lost_network = local.and_then(netaware_host::lost_network);
+    let is_own = lost_network.is_some();
+    let advice = if is_own {
+        "bring it up, and try again"
+    } else {
+        "a way there or back has failed, or the other end has: try again, and see whether it still answers"
+    };
+    let (stage, advice) = ("measure".to_owned(), advice.to_owned());
+    Unreachable { stage, reason: reason(ceased, asked, lost_network.as_deref()), advice }
+}
+
+fn reason(ceased: &Ceased, asked: &str, lost_network: Option<&str>) -> String {
+    let Ceased { after, silent, unanswered, not_sent } = *ceased;
+    let why = lost_network.map(|why| format!("{why}: ")).unwrap_or_default();
+    let fate = match (unanswered, not_sent) {
+        (0, not_sent) => format!("the last {not_sent} {asked}, due over {silent}, were not sent"),
+        (unanswered, 0) => format!("the last {unanswered} {asked}, sent over {silent}, had no answer"),
+        (unanswered, not_sent) => format!(
+            "of the last {} {asked}, due over {silent}, {not_sent} were not sent, and {unanswered} had no answer",
+            unanswered + not_sent
+        ),
+    };
+    let unknown = if unanswered > 0 { "; what became of them is unknown" } else { "" };
+    format!("{why}nothing came any more after {after}: {fate}{unknown}")
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_units::Span;
+
+    use super::*;
+
+    #[test]
+    fn what_broke_off_says_since_when_and_what_was_not_sent() {
+        let ceased = |unanswered, not_sent| Ceased {
+            after: Span::from_secs(1),
+            silent: Span::from_secs(2),
+            unanswered,
+            not_sent,
+        };
+        assert_eq!(
+            reason(&ceased(182, 0), "requests", None),
+            "nothing came any more after 1.00 s: the last 182 requests, sent over 2.00 s, had no answer; what became \
+             of them is unknown"
+        );
+        assert_eq!(
+            reason(&ceased(0, 212), "requests", Some("interface va of this host is down")),
+            "interface va of this host is down: nothing came any more after 1.00 s: the last 212 requests, due over \
+             2.00 s, were not sent"
+        );
+        assert_eq!(
+            reason(&ceased(2, 10), "packets", None),
+            "nothing came any more after 1.00 s: of the last 12 packets, due over 2.00 s, 10 were not sent, and 2 had \
+             no answer; what became of them is unknown"
+        );
+    }
+}
