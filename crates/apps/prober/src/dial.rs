@@ -13,7 +13,6 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 
 use netaware_io::clock;
 use netaware_io::options::{self, ConnectError, SocketOptions};
-use netaware_io::timeout::is_timeout;
 use netaware_units::Span;
 
 /// A connection that was answered.
@@ -84,7 +83,10 @@ fn among<T: Send + 'static>(
 
 fn is_unanswered(error: &ConnectError) -> bool {
     match error {
-        ConnectError::System { source, .. } => is_timeout(source),
+        // A connection that is given up has another word for it than a read that waited in vain.
+        ConnectError::System { source, .. } => {
+            matches!(source.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock)
+        }
         ConnectError::NotSent { .. } | ConnectError::Option { .. } => false,
     }
 }
