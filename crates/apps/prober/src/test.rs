@@ -336,7 +336,7 @@ impl Course {
         let ahead = self.ahead(agenda);
         if !fits(self, agenda)
             && planning::are_near(&ahead)
-            && self.stay_in_time(run, planning::needed(self.ask, self.extent, &ahead))
+            && self.stay_in_time(run, planning::needed(self.ask, self.extent, &ahead), true)
         {
             // Phases would save little, and a version that is slow must not cost the other's.
             return;
@@ -380,7 +380,9 @@ impl Course {
             if !run.goes_on(leg.lane) {
                 return;
             }
-            let is_in_time = self.stay_in_time(run, rest + later);
+            // In the first round nothing stands for it.
+            let may_be_left_out = phase != Phase::SeveralStreams || leg.round > 0;
+            let is_in_time = self.stay_in_time(run, rest + later, may_be_left_out);
             let duration = self.outlasting(run, leg, phase, duration, rest + later_well);
             rest = rest - duration - phase.overhead(&known);
             if !is_in_time {
@@ -401,10 +403,10 @@ impl Course {
 
     /// Whether what is still to come fits. Where it does not, it is said that the test takes
     /// longer: an outage or a phase that failed may have taken the time. What was said twice is
-    /// kept.
-    fn stay_in_time(&mut self, run: &mut Run<'_, '_>, rest: Span) -> bool {
+    /// kept, if what comes next may be left out.
+    fn stay_in_time(&mut self, run: &mut Run<'_, '_>, rest: Span, may_be_left_out: bool) -> bool {
         self.promise = self.promise.or_announced(run.watch.total());
-        match self.promise.judge(run.watch.done(), rest) {
+        match self.promise.judge(run.watch.done(), rest, may_be_left_out) {
             Rest::Fits => true,
             Rest::Takes(promise) => {
                 self.promise = promise;
