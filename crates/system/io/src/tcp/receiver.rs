@@ -163,7 +163,10 @@ impl<'a> Receiver<'a> {
         let usual = own.zip(reading.moments.first).map_or(Span::ZERO, |(last, first)| {
             silence_that_ends(ByteCount(reading.bytes), last - first, round_trip(stream))
         });
-        let was_silent = own.is_some_and(|last| (self.planned_end - last) > usual);
+        // Of a stream that got a few segments nobody knows at what distances more would have come:
+        // others of its transfer may have kept it from the path.
+        let has_a_pace = reading.bytes >= A_FEW_SEGMENTS.0;
+        let was_silent = has_a_pace && own.is_some_and(|last| (self.planned_end - last) > usual);
         let came_to_the_end =
             last.is_some_and(|last| self.is_about_over(last)) && !was_silent && now < self.drained_by;
         if came_to_the_end && !self.limited_in_bytes {
