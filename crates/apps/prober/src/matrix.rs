@@ -38,46 +38,39 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
     watch.phase("connect", None);
     let mut lanes = lane::open_all(&request.target, stop);
     lane::note_dead(&lanes, &mut watch);
-    watch.expect(promised(steps.len(), request.runs, &lanes));
-    if let Some(note) = long_way(steps.len(), request.runs, &lanes) {
-        watch.tell(Progress::Note(note));
-    }
+    watch.expect(usual(request.transfers(), &lanes));
+    let mut course = Course::new(request, &steps, &lanes);
+    watch.announce_because(course.to_come(&lanes) + searches(&steps, &lanes), &long_way(request, &lanes));
     let expected = expected(request, &steps, &lanes);
     let slowest = lanes.iter().map(Lane::round_trip).max().unwrap_or_default();
     let lease = (expected + lease::exchanges_at_most(slowest, 1, Span::ZERO)).max(needed(request, slowest));
     lane::reserve_all(&mut lanes, lease, stop, &mut watch);
 
-    let carried: Vec<Option<SendRate>> =
-        lanes.iter_mut().map(|lane| carried_by(lane, request, &steps, stop, &mut watch)).collect();
+    for (lane, ledger) in lanes.iter_mut().zip(&mut course.ledgers) {
+        ledger.carried = carried_by(lane, request, &steps, stop, &mut watch);
+        bursts_left_out(ledger, &steps).iter().for_each(|what| lane.warn(what));
+    }
+    watch.review(course.to_come(&lanes), "the path carries less than its transfers need to be quick");
     let mut drain = Drain::default();
-    let mut ledgers: Vec<Ledger<'_>> = lanes.iter().map(|_| Ledger::new(&steps)).collect();
-    let mut paces = vec![Pace::default(); lanes.len()];
     for round in 0..request.runs {
         for (at, step) in steps.iter().enumerate() {
             let order = lane::turns(lanes.len(), round.wrapping_add(at as u16));
             for index in order {
                 let is_over = stop.is_raised() || !lanes[index].is_alive();
-                if is_over || ledgers[index].leaves_out(at) {
+                if is_over || course.ledgers[index].leaves_out(at) {
+                    course.passes(index, round, at);
                     continue;
                 }
+                watch.review(course.to_come(&lanes), SLOWER);
+                // What datagrams have left in the path's queues is in nobody's way any more.
+                drain.wait(stop);
                 let needed = needed(request, lanes[index].round_trip());
                 let left = (expected - watch.done()).max(needed);
                 lane::keep_reserved(&mut lanes, needed, left, stop, &mut watch);
-                let (lane, ledger) = (&mut lanes[index], &mut ledgers[index]);
+                course.passes(index, round, at);
+                let (lane, ledger) = (&mut lanes[index], &mut course.ledgers[index]);
                 if stop.is_raised() || !lane.is_alive() {
                     continue;
-                }
-                if step.protocol == MatrixProtocol::Udp {
-                    let Some(rate) = carried[index] else { continue };
-                    if !may_burst(step.pair.bytes, rate) {
-                        lane.warn(&format!(
-                            "{step} is left out: at {rate}, which is what the path was seen to carry, it would fill \
-                             the path for more than {LONGEST_BURST}"
-                        ));
-                        continue;
-                    }
-                    drain.wait(stop);
-                    drain.begins(step.pair.bytes, rate);
                 }
                 watch.phase(step.to_string(), Some(lane.version));
                 let began_at = watch.done();
@@ -86,16 +79,19 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
                     continue;
                 }
                 ledger.enter(lane, at, round, run);
-                paces[index].took(watch.done() - began_at);
+                if let Some(rate) = ledger.carried.filter(|_| step.protocol == MatrixProtocol::Udp) {
+                    drain.begins(step.on_the_wire(), rate, connect_time(lane));
+                }
+                let took = watch.done() - began_at;
+                let planned = takes(*step, connect_time(lane), ledger.carried, request.patience);
                 if !stop.is_raised() {
                     explain(lane, ledger, *step, request, &mut watch);
-                    let to_come = ledgers.iter().map(|ledger| ledger.to_come(round, at, request.runs));
-                    announce(&lanes, &paces, &to_come.collect::<Vec<_>>(), &mut watch);
                 }
+                course.paces[index].took(took, planned);
             }
         }
     }
-    for (lane, ledger) in lanes.iter_mut().zip(ledgers) {
+    for (lane, ledger) in lanes.iter_mut().zip(course.ledgers) {
         if !stop.is_raised() {
             ledger.shortfalls().iter().for_each(|what| lane.warn(what));
         }
@@ -139,8 +135,9 @@ fn warn_of(lane: &mut Lane, short: Shortfall, patience: Span, watch: &mut Watch<
 
 /// Whether packets above some size vanish is seen over UDP, with which nothing stalls.
 fn search_path_mtu(lane: &mut Lane, target: &Target, watch: &mut Watch<'_>) {
-    watch.phase("path MTU", Some(lane.version));
     let lasts = SEARCH + lane.round_trip() * ROUND_TRIPS;
+    watch.extends(lasts, "large packets seem to vanish, and whether they do is looked into");
+    watch.phase("path MTU", Some(lane.version));
     lane::attach_echo(std::slice::from_mut(lane), target, lasts, EchoSizes::equal(path::LARGEST_PROBE));
     path::explore(lane);
     let (flow, session) = (lane.echo.take(), lane.session());
@@ -149,37 +146,70 @@ fn search_path_mtu(lane: &mut Lane, target: &Target, watch: &mut Watch<'_>) {
     }
 }
 
-/// What the transfers of one version have taken so far.
+/// How far a matrix has come, by version.
+struct Course<'a> {
+    request: &'a MatrixRequest,
+    steps: &'a [Step],
+    ledgers: Vec<Ledger<'a>>,
+    paces: Vec<Pace>,
+    /// Cells of all rounds that were run or left out.
+    passed: Vec<usize>,
+}
+
+impl<'a> Course<'a> {
+    fn new(request: &'a MatrixRequest, steps: &'a [Step], lanes: &[Lane]) -> Self {
+        Self {
+            request,
+            steps,
+            ledgers: lanes.iter().map(|_| Ledger::new(steps)).collect(),
+            paces: vec![Pace::default(); lanes.len()],
+            passed: vec![0; lanes.len()],
+        }
+    }
+
+    /// The turn of this version at this cell is over, or has begun.
+    fn passes(&mut self, index: usize, round: u16, at: usize) {
+        self.passed[index] = usize::from(round) * self.steps.len() + at + 1;
+    }
+
+    /// What the transfers that are still to come take, by the plan and by those so far.
+    fn to_come(&self, lanes: &[Lane]) -> Span {
+        let alive = lanes.iter().enumerate().filter(|(_, lane)| lane.is_alive());
+        alive.map(|(index, lane)| self.to_come_of(index, connect_time(lane))).sum()
+    }
+
+    fn to_come_of(&self, index: usize, round_trip: Span) -> Span {
+        let ledger = &self.ledgers[index];
+        let left = ledger.to_come(self.passed[index], self.request.runs);
+        let takes = |at: usize| takes(self.steps[at], round_trip, ledger.carried, self.request.patience);
+        left.map(|(at, times)| (takes(at) + self.paces[index].excess()) * times).sum()
+    }
+}
+
+/// By how much the transfers of one version have taken longer than planned so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pace {
     transfers: i64,
-    time: Span,
+    longer: Span,
+    /// The most of one.
+    longest: Span,
 }
 
 impl Pace {
-    fn took(&mut self, time: Span) {
+    fn took(&mut self, time: Span, planned: Span) {
+        let longer = (time - planned).or_zero();
         self.transfers += 1;
-        self.time += time;
+        self.longer += longer;
+        self.longest = self.longest.max(longer);
     }
 
-    /// What so many more take, if they are as those so far.
-    fn rest(self, to_come: i64) -> Span {
-        if self.transfers == 0 { Span::ZERO } else { self.time / self.transfers * to_come }
+    /// By how much one more takes longer if it is as those so far. One that hung is no rule.
+    fn excess(self) -> Span {
+        if self.transfers < 2 {
+            return Span::ZERO;
+        }
+        (self.longer - self.longest) / (self.transfers - 1)
     }
-}
-
-/// Says that the whole takes longer than was promised, and where that is so once more.
-fn announce(lanes: &[Lane], paces: &[Pace], to_come: &[i64], watch: &mut Watch<'_>) {
-    let each = lanes.iter().zip(paces).zip(to_come);
-    let rest: Span = each.filter(|((lane, _), _)| lane.is_alive()).map(|((_, pace), n)| pace.rest(*n)).sum();
-    if is_much_longer(watch.total(), watch.done() + rest) {
-        watch.announce_because(rest, "its transfers take longer than the round trips of this path");
-    }
-}
-
-/// So much longer that whoever waits has to know: half as long again, and ten seconds.
-fn is_much_longer(promised: Span, whole: Span) -> bool {
-    whole > promised + promised / 2 && whole > promised + NOTICEABLE
 }
 
 /// What the path carries of datagrams, where a matrix has any: they leave as fast as the host hands
@@ -214,16 +244,31 @@ fn may_burst(bytes: ByteCount, rate: SendRate) -> bool {
     bytes <= ALWAYS_BURST || rate.bit_rate().time_for(bytes) <= LONGEST_BURST
 }
 
-/// Keeps UDP transfers, which do not listen to losses, as far apart as the path needs to carry
-/// them.
+/// The cells of a version that would fill its path, one sentence for each.
+fn bursts_left_out(ledger: &Ledger<'_>, steps: &[Step]) -> Vec<String> {
+    let Some(rate) = ledger.carried else { return Vec::new() };
+    let too_long = steps.iter().filter(|step| step.protocol == MatrixProtocol::Udp);
+    let too_long = too_long.filter(|step| !may_burst(step.pair.bytes, rate));
+    let said = |step: &Step| {
+        format!(
+            "{step} is left out: at {rate}, which is what the path was seen to carry, it would fill the path for more \
+             than {LONGEST_BURST}"
+        )
+    };
+    too_long.map(said).collect()
+}
+
+/// Keeps all transfers away from the queue that datagrams leave, which do not listen to losses.
 #[derive(Debug, Default)]
 struct Drain {
     free_at: Option<Mono>,
 }
 
 impl Drain {
-    fn begins(&mut self, bytes: ByteCount, rate: SendRate) {
-        self.free_at = Some(clock::now() + rate.bit_rate().time_for(bytes));
+    /// So many bytes of datagrams have left, half a round trip before their end was reported or
+    /// earlier.
+    fn begins(&mut self, bytes: ByteCount, rate: SendRate, round_trip: Span) {
+        self.free_at = Some(clock::now() - round_trip / 2 + rate.bit_rate().time_for(bytes));
     }
 
     fn wait(&self, stop: &StopFlag) {
@@ -312,31 +357,41 @@ fn expected(request: &MatrixRequest, steps: &[Step], lanes: &[Lane]) -> Span {
     alive.map(round).sum::<Span>() * i64::from(request.runs)
 }
 
-/// What the round trips of so many transfers take.
-fn promised(steps: usize, runs: u16, lanes: &[Lane]) -> Span {
-    let transfers = i64::try_from(steps).unwrap_or(i64::MAX).saturating_mul(i64::from(runs));
-    let alive = lanes.iter().filter(|lane| lane.is_alive());
-    alive.map(|lane| (connect_time(lane) * ROUND_TRIPS + OVERHEAD) * transfers).sum()
+/// What one transfer takes on a path of this round trip that carries so much, if nothing is lost.
+fn takes(step: Step, round_trip: Span, carries: Option<SendRate>, patience: Span) -> Span {
+    let moves = carries.map_or(Span::ZERO, |rate| rate.bit_rate().time_for(step.on_the_wire()));
+    round_trip * ROUND_TRIPS + OVERHEAD + moves.min(patience)
 }
 
-/// What is said beforehand where the round trips of so many transfers take long.
-fn long_way(steps: usize, runs: u16, lanes: &[Lane]) -> Option<String> {
-    let transfers = i64::try_from(steps).unwrap_or(i64::MAX).saturating_mul(i64::from(runs));
+/// What finding out takes how much the paths carry of datagrams.
+fn searches(steps: &[Step], lanes: &[Lane]) -> Span {
+    if !steps.iter().any(|step| step.protocol == MatrixProtocol::Udp) {
+        return Span::ZERO;
+    }
     let alive = lanes.iter().filter(|lane| lane.is_alive());
-    said_of(transfers, &alive.map(connect_time).collect::<Vec<_>>())
+    alive.map(|lane| connect_time(lane) * ROUND_TRIPS + OVERHEAD).sum()
 }
 
-fn said_of(transfers: i64, round_trips: &[Span]) -> Option<String> {
-    let longest = round_trips.iter().max()?;
-    let takes: Span = round_trips.iter().map(|rtt| *rtt * ROUND_TRIPS * transfers).sum();
-    let number = transfers.saturating_mul(i64::try_from(round_trips.len()).unwrap_or(1));
-    (takes > LONG_WAY).then(|| {
-        let rounded = Span::from_secs(takes.nanos() / 1_000_000_000 + 1);
-        format!(
-            "this takes about {rounded}: {number} transfers of some {ROUND_TRIPS} round trips each, and a round trip \
-             takes {longest} on this path; fewer --runs, pairs or --protocols take less"
-        )
-    })
+/// How long whoever starts a matrix expects to wait: what the guide says of a usual path.
+fn usual(transfers: u64, lanes: &[Lane]) -> Span {
+    let alive = i64::try_from(lanes.iter().filter(|lane| lane.is_alive()).count()).unwrap_or(1);
+    let transfers = i64::try_from(transfers).unwrap_or(i64::MAX).saturating_mul(alive);
+    ((USUAL_ROUND_TRIP * ROUND_TRIPS + OVERHEAD) * transfers).max(SHORT)
+}
+
+/// Why it takes long where it does, and what takes less.
+fn long_way(request: &MatrixRequest, lanes: &[Lane]) -> String {
+    let alive = lanes.iter().filter(|lane| lane.is_alive());
+    reason(request.transfers(), &alive.map(connect_time).collect::<Vec<_>>())
+}
+
+fn reason(transfers: u64, round_trips: &[Span]) -> String {
+    let longest = round_trips.iter().max().copied().unwrap_or_default();
+    let number = transfers.saturating_mul(round_trips.len() as u64);
+    format!(
+        "{number} transfers of some {ROUND_TRIPS} round trips each, and a round trip takes {longest} on this path; \
+         fewer --runs, pairs or --protocols take less"
+    )
 }
 
 /// How long one transfer sends.
@@ -359,15 +414,18 @@ const ALWAYS_BURST: ByteCount = ByteCount(32_000);
 const LONGEST_BURST: Span = Span::from_secs(1);
 /// The search for the path MTU is over sooner.
 const SEARCH: Span = Span::from_secs(5);
-/// By so much the promised time may be exceeded without a word.
-const NOTICEABLE: Span = Span::from_secs(10);
 /// How often a waiting matrix looks whether it was stopped.
 const LOOK: Span = Span::from_millis(20);
-/// Whoever starts a matrix expects to wait for so long.
-const LONG_WAY: Span = Span::from_secs(60);
+/// Between hosts of one country.
+const USUAL_ROUND_TRIP: Span = Span::from_millis(20);
+/// Nobody has to be told of a shorter wait.
+const SHORT: Span = Span::from_secs(10);
+const SLOWER: &str = "its transfers take longer than the round trips of this path";
 
 #[cfg(test)]
 mod tests {
+    use netaware_record::IpVersion;
+
     use super::*;
 
     #[test]
@@ -387,16 +445,15 @@ mod tests {
     }
 
     #[test]
-    fn a_matrix_whose_cells_wait_in_vain_says_that_it_takes_longer() {
+    fn one_transfer_that_hung_does_not_announce_a_long_matrix_and_two_do() {
         let mut pace = Pace::default();
-        assert_eq!(pace.rest(100), Span::ZERO);
-        for seconds in [0, 1, 11] {
-            pace.took(Span::from_secs(seconds));
-        }
-        assert_eq!(pace.rest(10), Span::from_secs(40));
-        let (promised, seconds) = (Span::from_secs(30), Span::from_secs);
-        assert!(is_much_longer(promised, seconds(46)) && !is_much_longer(promised, seconds(44)));
-        assert!(!is_much_longer(seconds(4), seconds(13)) && is_much_longer(seconds(4), seconds(15)));
+        let planned = Span::from_millis(300);
+        let mut after = |millis| {
+            pace.took(Span::from_millis(millis), planned);
+            pace.excess()
+        };
+        assert_eq!([after(200), after(10_300), after(300)], [Span::ZERO; 3]);
+        assert_eq!(after(9_300), Span::from_secs(3));
     }
 
     #[test]
@@ -408,10 +465,59 @@ mod tests {
 
     #[test]
     fn a_matrix_over_a_long_way_says_beforehand_how_long_it_takes() {
-        let far = Span::from_millis(600);
-        assert_eq!(said_of(100, &[Span::from_millis(20); 2]), None);
-        assert_eq!(said_of(5, &[far]), None);
-        let said = said_of(100, &[far; 2]).unwrap();
-        assert!(said.starts_with("this takes about 1201 s: 200 transfers"), "{said}");
+        let request = MatrixRequest::new(Target::new("h"));
+        let steps = request.steps();
+        let mut course = Course::new(&request, &steps, &[Lane::empty(IpVersion::V6)]);
+        // Of one version, with nothing known of the rate.
+        course.ledgers[0].carried = None;
+        let far = course.to_come_of(0, Span::from_millis(600));
+        assert_eq!(far, Span::from_millis(6100) * 102, "without UDP");
+        assert_eq!(usual(153, &[]), SHORT, "nobody is there");
+        let why = reason(153, &[Span::from_millis(600); 2]);
+        assert!(why.starts_with("306 transfers of some 10 round trips each"), "{why}");
+        // A cell that is passed is not to come, in any round.
+        course.passes(0, 1, 0);
+        assert_eq!(course.to_come_of(0, Span::from_millis(600)), Span::from_millis(6100) * (102 - 34 - 1));
+    }
+
+    #[test]
+    fn a_slow_path_makes_a_matrix_longer_and_what_is_left_out_makes_it_shorter() {
+        let request = MatrixRequest { runs: 1, ..MatrixRequest::new(Target::new("h")) };
+        let steps = request.steps();
+        let mut course = Course::new(&request, &steps, &[Lane::empty(IpVersion::V6)]);
+        let mut at = |rate: u64| {
+            course.ledgers[0].carried = Some(SendRate::at_least(rate));
+            course.to_come_of(0, Span::from_millis(20))
+        };
+        let (fast, slow, slower) = (at(100_000_000), at(1_000_000), at(64_000));
+        assert!(fast < Span::from_secs(17), "{fast}");
+        assert!(slow > fast + Span::from_secs(15), "{slow}");
+        // Cells of 100 kB of datagrams are left out, and are not counted.
+        let udp =
+            |step: &&Step| step.protocol == MatrixProtocol::Udp && step.pair.bytes == ByteCount(100_000);
+        assert_eq!(steps.iter().filter(udp).count(), 7);
+        let all: Span = steps
+            .iter()
+            .map(|step| {
+                takes(*step, Span::from_millis(20), Some(SendRate::at_least(64_000)), request.patience)
+            })
+            .sum();
+        assert!(slower + Span::from_secs(69) < all, "{slower} of {all}");
+        assert_eq!(bursts_left_out(&course.ledgers[0], &steps).len(), 7);
+    }
+
+    #[test]
+    fn nothing_is_sent_into_the_queue_that_datagrams_have_left() {
+        let mut drain = Drain::default();
+        let before = clock::now();
+        drain.begins(ByteCount(10_000), SendRate::at_least(64_000), Span::from_millis(100));
+        let free_at = drain.free_at.unwrap();
+        assert!(free_at >= before + Span::from_millis(1200), "{free_at:?}");
+        // The headers of small datagrams fill it as well.
+        let step = Step {
+            protocol: MatrixProtocol::Udp,
+            pair: Pair { bytes: ByteCount(1000), block: ByteCount(50) },
+        };
+        assert_eq!(step.on_the_wire(), ByteCount(1960));
     }
 }

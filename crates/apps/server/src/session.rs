@@ -146,8 +146,8 @@ pub(crate) struct Session<'a> {
     longest_gap: Span,
     /// The round trip of the connection when it was accepted, zero where that is not known.
     handshake: Span,
-    /// The longest round trip that the sender of a test has had, queues included.
-    loaded: Span,
+    /// What the path's queues make of the round trip.
+    loaded: Loaded,
     /// From the welcome to what followed it: a round trip, and what the prober took. Absent until
     /// then.
     round_trip: Option<Span>,
@@ -172,7 +172,7 @@ impl<'a> Session<'a> {
             drained_by: now,
             longest_gap: Span::ZERO,
             handshake: Span::ZERO,
-            loaded: Span::ZERO,
+            loaded: Loaded::default(),
             round_trip: None,
             summary: Summary::default(),
         }
@@ -252,20 +252,30 @@ impl<'a> Session<'a> {
     /// that is known, the connection's own stands for it. A test, of this session or of another one
     /// over the same path, fills queues that no ping has met before: so the round trip counts also
     /// while all pings came in time.
-    fn patience(&self) -> Span {
+    fn patience(&self, since: Mono) -> Span {
         // A ping that is lost comes later the longer the round trip is.
         let limit = silence_limit(self.handshake).min(LONGEST_PATIENCE);
         if self.round_trip.is_none() {
             return limit.max(SILENCE_LIMIT + self.handshake);
         }
-        let behind_a_queue = PING_EVERY + self.handshake.max(self.loaded) * LOST_ONCE;
-        let gap = self.longest_gap.max(behind_a_queue);
-        (gap * GAPS).clamp(limit, LONGEST_PATIENCE)
+        (self.slowest_ping(since) * GAPS).clamp(limit, LONGEST_PATIENCE)
     }
 
-    /// When a prober that was last heard at that time is given up.
+    /// How long after the one before it a ping may come: one was that late, or one is lost once
+    /// behind a queue.
+    fn slowest_ping(&self, since: Mono) -> Span {
+        let behind_a_queue = PING_EVERY + self.handshake.max(self.loaded.lately(since)) * LOST_ONCE;
+        self.longest_gap.max(behind_a_queue)
+    }
+
+    /// When a prober that was last heard at that time is given up. What drains is waited for, and
+    /// then one ping: the time for both is not added to the patience with a path whose queues
+    /// nobody knows.
     fn silent_until(&self, heard_at: Mono) -> Mono {
-        heard_at.max(self.drained_by) + self.patience()
+        let limit = silence_limit(self.handshake);
+        let one_ping = self.slowest_ping(heard_at).clamp(limit, LONGEST_PATIENCE.max(limit));
+        let given_up = heard_at + self.patience(heard_at);
+        if self.drained_by > heard_at { given_up.max(self.drained_by + one_ping) } else { given_up }
     }
 
     /// A sender has left what takes so long to drain from the last sign of life on.
@@ -435,6 +445,30 @@ impl<'a> Session<'a> {
     }
 }
 
+/// The longest round trip that the sender of a test has had of late, queues included. A queue that
+/// has drained delays no ping.
+#[derive(Debug, Clone, Copy, Default)]
+struct Loaded {
+    round_trip: Span,
+    at: Option<Mono>,
+}
+
+impl Loaded {
+    fn observe(&mut self, now: Mono, round_trip: Span) {
+        let round_trip = round_trip.or_zero().min(MAX_ROUND_TRIP);
+        if round_trip >= self.lately(now) {
+            *self = Self { round_trip, at: Some(now) };
+        }
+    }
+
+    fn lately(&self, now: Mono) -> Span {
+        let is_recent = self.at.is_some_and(|at| now - at <= LATELY);
+        if is_recent { self.round_trip } else { Span::ZERO }
+    }
+}
+
+/// Queues that fill now have been filled so long ago.
+const LATELY: Span = Span::from_secs(10);
 /// For the hello to arrive; the connection's first bytes had their own patience. On a round trip of
 /// 1.2 s a first segment that is lost comes after 3.6 s.
 const HELLO_PATIENCE: Span = Span::from_secs(6);

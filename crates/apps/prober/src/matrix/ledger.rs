@@ -6,10 +6,10 @@ use netaware_probe::matrix;
 use netaware_record::{
     Direction, Layer, MatrixProtocol, MatrixResult, MatrixRun, MtuFinding, Outcome, PathFacts, Pedigree,
 };
-use netaware_units::{ByteCount, ClockSource, Span};
+use netaware_units::{ByteCount, ClockSource, SendRate, Span};
 
-use super::Done;
 use super::plan::Step;
+use super::{Done, HIGHEST_SEEN, may_burst};
 use crate::lane::Lane;
 
 /// What one version has yielded so far.
@@ -22,6 +22,9 @@ pub(super) struct Ledger<'a> {
     refused: BTreeMap<MatrixProtocol, u32>,
     /// Protocols of which larger cells are left out, which has been said.
     explained: BTreeSet<MatrixProtocol>,
+    /// What the path was seen to carry of datagrams: where that is not known there are none. Until
+    /// it is looked into nothing speaks against any of them.
+    pub(super) carried: Option<SendRate>,
 }
 
 impl<'a> Ledger<'a> {
@@ -32,6 +35,7 @@ impl<'a> Ledger<'a> {
             stamped: false,
             refused: BTreeMap::new(),
             explained: BTreeSet::new(),
+            carried: Some(HIGHEST_SEEN),
         }
     }
 
@@ -39,19 +43,26 @@ impl<'a> Ledger<'a> {
         self.refused.get(&protocol).is_some_and(|refused| *refused >= MOST_REFUSED)
     }
 
-    /// Whether a cell is not run any more: transfers of its protocol cannot begin, or it is no
-    /// smaller than one of two cells that failed.
+    /// Whether a cell is not run, or not any more: its datagrams would fill the path, transfers of
+    /// its protocol cannot begin, or it is no smaller than one of two cells that failed.
     pub(super) fn leaves_out(&self, at: usize) -> bool {
         let step = self.steps[at];
+        let fits = |rate| may_burst(step.pair.bytes, rate);
+        if step.protocol == MatrixProtocol::Udp && !self.carried.is_some_and(fits) {
+            return true;
+        }
         let failed = self.failed(step.protocol);
         let is_as_large = |failed: &usize| is_within(self.steps[*failed], step);
         self.has_given_up(step.protocol) || (failed.len() >= MOST_FAILED && failed.iter().any(is_as_large))
     }
 
-    /// Transfers that are still to come, of which round `round` is on step `at`.
-    pub(super) fn to_come(&self, round: u16, at: usize, rounds: u16) -> i64 {
-        let run = |from: usize| (from..self.steps.len()).filter(|at| !self.leaves_out(*at)).count() as i64;
-        run(at + 1) + run(0) * i64::from(rounds - round - 1)
+    /// The cells that are still to come and how often, of which so many have been passed in all
+    /// rounds.
+    pub(super) fn to_come(&self, passed: usize, rounds: u16) -> impl Iterator<Item = (usize, i64)> {
+        let steps = self.steps.len();
+        let still =
+            move |at: usize| i64::from(rounds) - passed.saturating_sub(at).div_ceil(steps.max(1)) as i64;
+        (0..steps).filter(|at| !self.leaves_out(*at)).map(move |at| (at, still(at)))
     }
 
     /// Cells of a protocol none of whose transfers moved all of its bytes, and no transfer of a

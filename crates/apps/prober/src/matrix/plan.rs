@@ -111,6 +111,15 @@ impl Step {
     pub(super) fn datagrams(&self) -> u64 {
         self.pair.bytes.0.div_ceil(self.pair.block.0.max(1))
     }
+
+    /// With the headers of its packets.
+    pub(super) fn on_the_wire(&self) -> ByteCount {
+        let in_a_packet = match self.protocol {
+            MatrixProtocol::Tcp => IN_A_PACKET,
+            MatrixProtocol::TcpNodelay | MatrixProtocol::Udp => self.pair.block.0.clamp(1, IN_A_PACKET),
+        };
+        ByteCount(self.pair.bytes.0.saturating_add(self.pair.bytes.0.div_ceil(in_a_packet) * HEADERS))
+    }
 }
 
 impl fmt::Display for Step {
@@ -119,6 +128,11 @@ impl fmt::Display for Step {
         write!(f, "{}, {} B in blocks of {} B", protocol.name(), pair.bytes.0, pair.block.0)
     }
 }
+
+/// What a packet of the usual size carries.
+const IN_A_PACKET: u64 = 1400;
+/// Of IPv6 and UDP; those of TCP are 24 B longer and fewer where it matters.
+const HEADERS: u64 = 48;
 
 impl MatrixRequest {
     /// All protocols, the 17 pairs, three runs.

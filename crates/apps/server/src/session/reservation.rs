@@ -5,7 +5,7 @@ use netaware_units::{Mono, Span};
 use netaware_wire::Token;
 use netaware_wire::control::{ErrorCode, LEASE_IS_OVER, ServerMessage};
 
-use super::{Action, Session};
+use super::{Action, Session, State};
 use crate::admission::Notice;
 use crate::plan;
 
@@ -17,7 +17,17 @@ pub(super) enum Permit {
         until: Mono,
     },
     /// Given back, or over; throughput tests are still winding down.
-    Returning,
+    Returning {
+        /// What has been asked for meanwhile, which has to wait until they have.
+        next: Option<Wish>,
+    },
+}
+
+/// A reservation that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wish {
+    expected: Span,
+    join: Option<Token>,
 }
 
 impl Permit {
@@ -59,15 +69,19 @@ impl Session<'_> {
     }
 
     pub(super) fn reserve(&mut self, expected: Span, join: Option<Token>) {
-        if self.permit.is_something() {
-            return self.say_error(
-                ErrorCode::State,
-                "this session has asked for a reservation already",
-                None,
-            );
+        match self.permit {
+            Permit::None => {
+                self.permit = Permit::Waiting;
+                self.actions.push_back(Action::Reserve { expected, join });
+            }
+            Permit::Returning { next: None } => {
+                self.permit = Permit::Returning { next: Some(Wish { expected, join }) };
+            }
+            Permit::Waiting | Permit::Held { .. } | Permit::Returning { next: Some(_) } => {
+                let why = "this session has asked for a reservation already";
+                self.say_error(ErrorCode::State, why, None);
+            }
         }
-        self.permit = Permit::Waiting;
-        self.actions.push_back(Action::Reserve { expected, join });
     }
 
     /// Without a reservation this is no error: the lease may have ended while the message
@@ -86,16 +100,22 @@ impl Session<'_> {
     }
 
     fn give_back(&mut self) {
-        self.permit = Permit::Returning;
+        self.permit = Permit::Returning { next: None };
         self.halt_all(Some(Outcome::Interrupted), |test| plan::needs_reservation(&test.plan));
         self.leave_when_idle();
     }
 
     pub(super) fn leave_when_idle(&mut self) {
         let busy = self.tests.values().any(|test| plan::needs_reservation(&test.plan));
-        if self.permit == Permit::Returning && !busy {
-            self.permit = Permit::None;
-            self.actions.push_back(Action::Leave);
+        let Permit::Returning { next } = self.permit else { return };
+        if busy {
+            return;
+        }
+        self.permit = Permit::None;
+        self.actions.push_back(Action::Leave);
+        // Whoever goes away wants no place any more.
+        if let Some(Wish { expected, join }) = next.filter(|_| matches!(self.state, State::Open { .. })) {
+            self.reserve(expected, join);
         }
     }
 }

@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 
 use netaware_record::{Outcome, ReceiverTick, SenderTick, StreamEnd};
 use netaware_units::{BitRate, ByteCount, Mono, Span};
-use netaware_wire::control::{
-    ChannelEnd, EndReport, ErrorCode, MAX_ROUND_TRIP, ServerMessage, TestPlan, VolleySpec,
-};
+use netaware_wire::control::{ChannelEnd, EndReport, ErrorCode, ServerMessage, TestPlan, VolleySpec};
 
 use super::{Action, Session, report};
 use crate::plan::{self, Refusal};
@@ -397,7 +395,7 @@ impl Session<'_> {
         if tick.acked.is_some_and(|acked| acked > ByteCount(0)) {
             self.heard(now);
         }
-        self.loaded = self.loaded.max(tick.rtt.unwrap_or_default().min(MAX_ROUND_TRIP));
+        self.loaded.observe(now, tick.rtt.unwrap_or_default());
         if !self.count(test, tick.bytes, tick.end) {
             return;
         }

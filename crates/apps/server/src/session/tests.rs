@@ -381,7 +381,7 @@ fn a_ping_lost_in_another_sessions_queue_does_not_end_this_one() {
         for at in [1000, 2000, 3000] {
             session.received(ms(at), Ok(ClientMessage::Ping { seq: 1 }));
         }
-        session.patience()
+        session.patience(ms(3000))
     };
     assert_eq!(patience(1090, None), Span::from_secs(15), "and no longer than this");
     assert_eq!(patience(20, Some(1090)), Span::from_millis(12_810), "what the sender of a test knows");
@@ -433,8 +433,66 @@ fn a_flow_that_vanished_after_its_first_segments_is_no_queue_that_drains() {
     // And once it has drained, a silence is one as before.
     session.received(ms(9000), Ok(ClientMessage::Ping { seq: 1 }));
     session.received(ms(9100), Ok(ClientMessage::Ping { seq: 2 }));
-    let patience = session.patience();
+    let patience = session.patience(ms(9100));
     assert_eq!(session.deadline(), Some(ms(9100) + patience));
+}
+
+#[test]
+fn a_prober_that_vanishes_after_a_deep_queue_does_not_hold_the_place_for_a_minute() {
+    let rules = rules(None);
+    let open = || {
+        let mut session = open_session(&rules).over(Span::from_millis(20));
+        admit(&mut session, Span::from_secs(100));
+        session.received(ms(0), Ok(ClientMessage::Ping { seq: 1 }));
+        session.loaded.observe(ms(1900), Span::from_secs(2));
+        session
+    };
+    // 12 s of queue, and the round trip was 2 s: until it has drained, and a ping lost once.
+    let until = given_up_after_sending(&mut open(), &[800; 20], 16_000 + 12 * 8000).unwrap();
+    assert_eq!(until, Span::from_secs(2 + 12 + 1 + 6));
+    // Nothing in the queue: the patience with a path that had one, and no more.
+    let until = given_up_after_sending(&mut open(), &[800; 20], 16_000).unwrap();
+    assert_eq!(until, Span::from_secs(2 + 15));
+    // Ten seconds later that queue is of no account.
+    let mut session = open();
+    given_up_after_sending(&mut session, &[800; 20], 16_000);
+    for second in 1..=12 {
+        session.heard(ms(1000 * second));
+    }
+    assert_eq!(session.deadline(), Some(ms(12_000) + SILENCE_LIMIT));
+    // What is shorter by then is not hidden by what was long before.
+    session.loaded.observe(ms(12_000), Span::from_secs(1));
+    assert_eq!(session.deadline(), Some(ms(12_000 + 12_000)));
+}
+
+#[test]
+fn a_place_that_is_asked_for_while_a_test_winds_down_is_not_refused() {
+    let rules = rules(None);
+    let expected = Span::from_secs(10);
+    let reserve = || ClientMessage::Reserve { expected, join: None };
+    let winding_down = || {
+        let mut session = open_session(&rules);
+        admit(&mut session, Span::from_secs(100));
+        run_one(&mut session);
+        assert_eq!(tell(&mut session, ms(10), ClientMessage::Release), ["halt 1"]);
+        assert_eq!(tell(&mut session, ms(10), reserve()), [""; 0]);
+        session
+    };
+    let mut session = winding_down();
+    assert_eq!(tell(&mut session, ms(10), reserve()), ["error State"], "one is enough");
+    session.ended(1, received(1));
+    assert_eq!(deeds(&mut session), ["finished 1 Interrupted", "leave", "reserve"]);
+    session.noticed(ms(20), Notice::Admitted { reservation: TOKEN, lease: expected });
+    assert_eq!(deeds(&mut session), ["admitted"]);
+    // Whoever goes away meanwhile, or gives it back, wants none.
+    let mut session = winding_down();
+    session.lost(ms(20));
+    session.ended(1, received(1));
+    assert_eq!(deeds(&mut session), ["leave", "close"]);
+    let mut session = winding_down();
+    assert_eq!(tell(&mut session, ms(20), ClientMessage::Release), [""; 0]);
+    session.ended(1, received(1));
+    assert_eq!(deeds(&mut session), ["finished 1 Interrupted", "leave"]);
 }
 
 #[test]

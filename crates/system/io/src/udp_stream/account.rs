@@ -47,6 +47,10 @@ pub(super) struct Account {
     delay: DelayVariation,
     jitter: RtpJitter,
     end: Option<SenderEnd>,
+    /// Delay of the latest one that nothing had overtaken, by clocks that are not the same.
+    in_order: Option<i64>,
+    /// By how much more than that one the latest straggler was delayed, at most.
+    lateness: Span,
 }
 
 /// What the sender said when it ended.
@@ -79,6 +83,8 @@ impl Account {
             delay: DelayVariation::new(),
             jitter: RtpJitter::new(),
             end: None,
+            in_order: None,
+            lateness: Span::ZERO,
         }
     }
 
@@ -89,6 +95,7 @@ impl Account {
         let arrival = self.count(seq, datagram.len());
         self.note_time(arrived.at);
         let delay = self.delay.observe(arrived.at, sent_at);
+        self.follow_order(arrival, delay);
         self.follow_jitter(arrival, delay);
         self.follow_gap(arrived);
         self.follow_details(seq, sent_at, arrived);
@@ -103,7 +110,8 @@ impl Account {
         for datagram in merged.chunks(segment.max(1)) {
             match self.data(datagram) {
                 Some((seq, sent_at)) => {
-                    self.count(seq, datagram.len());
+                    let arrival = self.count(seq, datagram.len());
+                    self.follow_order(arrival, arrived.at.0.wrapping_sub(sent_at).cast_signed());
                     if let Some(log) = &mut self.log {
                         log.take(seq, sent_at, arrived.at);
                     }
@@ -133,10 +141,10 @@ impl Account {
     }
 
     /// How long one that is still on its way may come after one that was sent later: where
-    /// datagrams overtake each other, by as much as their delays differ, and half as much again.
+    /// datagrams overtake each other, by as much as one was late that did, and half as much again.
+    /// A queue that all of them wait in delays none behind another.
     pub(super) fn stragglers(&self) -> Span {
-        let is_overtaking = self.tracker.counts().reordered > 0;
-        if is_overtaking { self.delay.spread() * 3 / 2 } else { Span::ZERO }
+        self.lateness * 3 / 2
     }
 
     pub(super) fn end(&self) -> Option<SenderEnd> {
@@ -180,6 +188,18 @@ impl Account {
     fn follow_jitter(&mut self, arrival: Arrival, delay: i64) {
         match arrival {
             Arrival::InOrder | Arrival::Ahead { .. } | Arrival::Reordered => self.jitter.observe(Some(delay)),
+            Arrival::Duplicate | Arrival::Late | Arrival::Rejected => {}
+        }
+    }
+
+    #[inline]
+    fn follow_order(&mut self, arrival: Arrival, delay: i64) {
+        match arrival {
+            Arrival::InOrder | Arrival::Ahead { .. } => self.in_order = Some(delay),
+            Arrival::Reordered => {
+                let usual = self.in_order.unwrap_or(delay);
+                self.lateness = self.lateness.max(Span(delay.saturating_sub(usual)));
+            }
             Arrival::Duplicate | Arrival::Late | Arrival::Rejected => {}
         }
     }
@@ -379,6 +399,34 @@ mod tests {
         let end = account.close(&plan());
         assert_eq!((end.received, end.bytes, end.foreign), (4, ByteCount(400), Some(0)));
         assert_eq!((end.delay_variation.unwrap().count, end.gaps), (1, None));
+    }
+
+    #[test]
+    fn a_queue_that_all_wait_in_does_not_make_a_straggler_late() {
+        // The queue grows by 10 ms from each to the next, sent 10 ns apart; one is overtaken by
+        // three and a half of these.
+        let ms = |n: u64| n * 1_000_000;
+        let account = |merged: bool| {
+            let mut account = Account::new(3, &plan());
+            let arrivals = [(0, 0), (1, 10), (3, 30), (4, 40), (5, 50), (2, 55), (60, 600)];
+            for (seq, at_ms) in arrivals {
+                let datagram = datagram(Kind::Data, 3, seq);
+                if merged {
+                    account.take_merged(&datagram, 100, at(ms(at_ms)));
+                } else {
+                    account.take(&datagram, at(ms(at_ms)));
+                }
+            }
+            account
+        };
+        for merged in [false, true] {
+            let stragglers = account(merged).stragglers();
+            let late = Span(5_000_000 + 30);
+            assert_eq!(stragglers, late * 3 / 2, "merged: {merged}");
+        }
+        let mut in_order = Account::new(3, &plan());
+        (0..50).for_each(|seq| in_order.take(&datagram(Kind::Data, 3, seq), at(ms(seq * 20))));
+        assert_eq!(in_order.stragglers(), Span::ZERO);
     }
 
     #[test]

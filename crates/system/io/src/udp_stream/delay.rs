@@ -45,14 +45,6 @@ impl DelayVariation {
         delay
     }
 
-    /// What the longest delay has over the shortest.
-    pub(super) fn spread(&self) -> Span {
-        match (self.quantile(0.0), self.quantile(1.0)) {
-            (Some(least), Some(most)) => Span(most.saturating_sub(least)),
-            _ => Span::ZERO,
-        }
-    }
-
     /// `None` without samples.
     pub(super) fn summary(&self) -> Option<DelaySummary> {
         let least = self.quantile(0.0)?;
