@@ -256,16 +256,20 @@ pub fn prepare_control<'s>(socket: impl Into<SockRef<'s>>) {
         let _ = socket.set_tcp_user_timeout(Some(CONTROL_UNACKNOWLEDGED.to_std()));
         let _ = socket.set_tcp_congestion(b"reno");
         let _ = socket.set_tcp_thin_linear_timeouts(true);
-        set_longest_timeout(&socket, CONTROL_RESEND);
+        let round_trip = crate::tcp_info::TcpInfo::shortest_round_trip(&*socket);
+        let is_near = round_trip.is_some_and(|round_trip| round_trip < NEAR);
+        set_longest_timeout(&socket, if is_near { CONTROL_RESEND_NEAR } else { CONTROL_RESEND });
     }
 }
 
-/// Linux 6.15 and later.
+/// linux/tcp.h, 6.15 and later.
+#[cfg(target_os = "linux")]
+const TCP_RTO_MAX_MS: libc::c_int = 44;
+
+/// What a kernel does not have is left out.
 #[cfg(target_os = "linux")]
 fn set_longest_timeout(socket: &SockRef<'_>, longest: Span) {
     use std::os::fd::AsRawFd;
-    /// linux/tcp.h.
-    const TCP_RTO_MAX_MS: libc::c_int = 44;
     let millis = (longest.0 / 1_000_000) as libc::c_int;
     // SAFETY: the option takes an int. An older kernel refuses it, which only makes for longer
     // waits.
@@ -287,6 +291,15 @@ const CONTROL_UNACKNOWLEDGED: Span = Span::from_secs(60);
 /// hundred bytes.
 #[cfg(target_os = "linux")]
 const CONTROL_RESEND: Span = Span::from_secs(4);
+/// The same of a connection whose segments come at once. Where its first segment was lost, the
+/// kernel may take a second for its round trip, and would then wait three for each lost message: the
+/// other end would take a silence of two such for the end of the path. It is the least that the
+/// kernel takes.
+#[cfg(target_os = "linux")]
+const CONTROL_RESEND_NEAR: Span = Span::from_secs(1);
+/// Round trips of paths on which a second is long.
+#[cfg(target_os = "linux")]
+const NEAR: Span = Span::from_millis(250);
 
 /// Makes the close that follows drop what has not been sent; the peer sees a reset. Ignores
 /// failure: the stream is then broken already.
@@ -416,6 +429,29 @@ mod tests {
         prepare_control(&stream);
         assert_eq!(crate::tcp_info::congestion(&stream).as_deref(), Some("reno"));
         assert!(SockRef::from(&stream).tcp_thin_linear_timeouts().unwrap());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_lost_first_segment_does_not_make_a_control_connection_wait_for_seconds() {
+        use std::os::fd::AsRawFd;
+        let listener = listen_tcp(loopback(0), 1).unwrap();
+        let address = listener.local_addr().unwrap();
+        let stream = connect_tcp(address, &SocketOptions::default(), Span::from_secs(1)).unwrap();
+        prepare_control(&stream);
+        let (mut millis, mut length) = (0_i32, size_of::<libc::c_int>() as libc::socklen_t);
+        // SAFETY: the option writes an int, and as much room is told.
+        let asked = unsafe {
+            libc::getsockopt(
+                stream.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                TCP_RTO_MAX_MS,
+                (&raw mut millis).cast(),
+                &raw mut length,
+            )
+        };
+        // Kernels before 6.15 do not have it.
+        assert!(asked != 0 || millis == 1000, "{millis} ms");
     }
 
     #[test]

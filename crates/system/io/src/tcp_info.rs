@@ -114,6 +114,12 @@ impl TcpInfo {
         None
     }
 
+    /// The shortest round trip of a connection; `None` where it is not known yet.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn shortest_round_trip(socket: &impl std::os::fd::AsRawFd) -> Option<Span> {
+        known(Self::from(&RawTcpInfo::read(socket)?).min_rtt)
+    }
+
     /// Segments of any kind that were handed to the network layer, of a connection that has not
     /// been reset; `None` where the kernel does not tell.
     #[cfg(target_os = "linux")]
