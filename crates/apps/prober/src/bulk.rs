@@ -238,7 +238,8 @@ impl Unheard {
         // A receiver of datagrams listens on after their end.
         let settles = streams.clone().filter_map(|plan| plan.settle).max().unwrap_or_default();
         let listens = streams.map(UdpPlan::longest_drain).max().unwrap_or_default();
-        Self::after(planned_end, round_trip, settles, listens.max(tcp::grace_over(round_trip)))
+        let gives_up = transfers.iter().map(|it| tcp::grace_over(round_trip, it.plan.longest_drain()));
+        Self::after(planned_end, round_trip, settles, gives_up.fold(listens, Span::max))
     }
 
     fn after(planned_end: Mono, round_trip: Span, settles: Span, gives_up: Span) -> Self {
@@ -612,7 +613,9 @@ mod tests {
         let at = |ms: i64| Mono(10_000_000_000) + Span::from_millis(ms);
         let round_trip = Span::from_millis(20);
         // The last data came before the planned end.
-        let of_tcp = |round_trip| Unheard::after(at(0), round_trip, Span::ZERO, tcp::grace_over(round_trip));
+        let drain = TcpPlan::longest_drain_after(Span::from_secs(1));
+        let of_tcp =
+            |round_trip| Unheard::after(at(0), round_trip, Span::ZERO, tcp::grace_over(round_trip, drain));
         let mut silent = of_tcp(round_trip);
         silent.moved(at(-1500));
         assert_eq!(silent.worth_saying(at(430)), None, "the report may still be on its way");

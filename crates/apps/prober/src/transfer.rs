@@ -99,6 +99,14 @@ impl TcpOrder {
             ..TcpPlan::new(self.direction, self.duration)
         }
     }
+
+    /// What was asked for in the end, under the limits of the responder's owner: figures are judged
+    /// by this. A cap on bytes that was reached ended the transfer before its time.
+    fn as_it_ran(&self, plan: &TcpPlan, ended: &Ended) -> Self {
+        let moved = [&ended.tcp_sender, &ended.tcp_receiver].into_iter().flatten().map(|end| end.bytes).max();
+        let reached = plan.bytes.filter(|cap| moved.is_some_and(|moved| moved >= *cap));
+        Self { duration: plan.duration, bytes: self.bytes.or(reached), ..self.clone() }
+    }
 }
 
 /// What to ask of UDP.
@@ -206,23 +214,29 @@ pub(crate) fn tcp(
     stop: &StopFlag,
     watch: &mut Watch<'_>,
 ) -> Vec<TcpRound> {
-    let jobs = orders
+    let plans: Vec<TcpPlan> = orders
         .iter()
         .map(|order| {
             let mut plan = order.plan(target);
             obey_limits(lane, &mut plan);
             obey_cap_on_bytes(lane, &mut plan);
-            Job { plan: BulkPlan::Tcp(plan), affinity: order.affinity.clone() }
+            plan
         })
         .collect();
+    let job = |(order, plan): (&TcpOrder, &TcpPlan)| Job {
+        plan: BulkPlan::Tcp(plan.clone()),
+        affinity: order.affinity.clone(),
+    };
+    let jobs = orders.iter().zip(&plans).map(job).collect();
     let tell_every = orders.first().and_then(|order| order.tell_every);
     let (ended, echoes) = run(lane, target, jobs, load, tell_every, stop, watch);
     let mut echoes = echoes.into_iter();
-    orders
-        .iter()
-        .zip(ended)
-        .map(|(order, ended)| TcpRound::new(order.clone(), ended, echoes.next()))
-        .collect()
+    let ran = orders.iter().zip(&plans).zip(ended);
+    ran.map(|((order, plan), ended)| {
+        let order = order.as_it_ran(plan, &ended);
+        TcpRound::new(order, ended, echoes.next())
+    })
+    .collect()
 }
 
 /// Shortens and slows a transfer to what the responder's owner allows; blocks that have a spacing
@@ -271,7 +285,7 @@ pub(crate) fn udp(
     stop: &StopFlag,
     watch: &mut Watch<'_>,
 ) -> Vec<UdpRound> {
-    let jobs = orders
+    let orders: Vec<UdpOrder> = orders
         .iter()
         .map(|order| {
             let round_trip = lane.round_trip();
@@ -292,12 +306,15 @@ pub(crate) fn udp(
                 let allowed = lane.bytes_allowed(moves);
                 plan.packets = allowed.map(|most| (most.0 / u64::from(plan.length.max(1))).max(1));
             }
-            Job { plan: BulkPlan::Udp(plan), affinity: order.affinity.clone() }
+            UdpOrder { plan, planned: rate, ..order.clone() }
         })
         .collect();
+    let job =
+        |order: &UdpOrder| Job { plan: BulkPlan::Udp(order.plan.clone()), affinity: order.affinity.clone() };
+    let jobs = orders.iter().map(job).collect();
     let tell_every = orders.first().and_then(|order| order.tell_every);
     let (ended, _) = run(lane, target, jobs, None, tell_every, stop, watch);
-    orders.iter().zip(ended).map(|(order, ended)| UdpRound { order: order.clone(), ended }).collect()
+    orders.into_iter().zip(ended).map(|(order, ended)| UdpRound { order, ended }).collect()
 }
 
 fn run(
@@ -347,6 +364,23 @@ fn run(
 mod tests {
     use super::*;
     use netaware_record::SenderTick;
+
+    #[test]
+    fn a_transfer_that_a_cap_on_bytes_ended_is_not_judged_by_the_time_that_was_asked_for() {
+        let order = TcpOrder {
+            duration: Span::from_secs(3),
+            ..TcpOrder::new(Direction::Forward, Span::from_millis(50))
+        };
+        let cap = ByteCount(1_000_000);
+        let plan = TcpPlan { bytes: Some(cap), ..TcpPlan::new(Direction::Forward, Span::from_secs(2)) };
+        let ran = |moved: u64| {
+            let end = netaware_record::TcpEnd { bytes: ByteCount(moved), ..Default::default() };
+            order.as_it_ran(&plan, &Ended { tcp_sender: Some(end), ..Ended::default() })
+        };
+        assert_eq!((ran(1_000_000).bytes, ran(1_000_000).duration), (Some(cap), Span::from_secs(2)));
+        assert_eq!(ran(999_999).bytes, None, "its time was over before");
+        assert_eq!(order.as_it_ran(&plan, &Ended::default()).bytes, None, "nobody told");
+    }
 
     #[test]
     fn a_sender_tells_all_if_it_lasted_to_the_plan_or_as_long_as_the_receiver() {

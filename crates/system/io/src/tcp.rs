@@ -356,14 +356,17 @@ fn planned_end(plan: &TcpPlan, start: Mono) -> Mono {
 const LOOK_UP: Span = Span::from_millis(20);
 
 /// What either end waits beyond the plan's end, or after the last data that came since, for the
-/// other to close: longer where round trips are.
-fn grace(stream: &TcpStream) -> Span {
-    grace_over(round_trip(stream))
+/// other to close: longer where round trips are, and no longer than the plan lets queues drain. The
+/// round trip is that of the path without its queues: those are waited for as long as they drain.
+pub fn grace_over(round_trip: Span, longest_drain: Span) -> Span {
+    GRACE.max(round_trip * GRACE_ROUND_TRIPS).min(longest_drain.max(GRACE))
 }
 
-/// The same of a connection with this round trip.
-pub fn grace_over(round_trip: Span) -> Span {
-    GRACE.max(round_trip * GRACE_ROUND_TRIPS)
+/// The smallest that the kernel knows of, or the smoothed one; zero where it does not tell.
+fn idle_round_trip(stream: &TcpStream) -> Span {
+    let Some(info) = TcpInfo::read(stream) else { return Span::ZERO };
+    let smallest = if info.min_rtt > Span::ZERO { info.min_rtt } else { info.rtt };
+    smallest.min(MAX_ROUND_TRIP)
 }
 
 /// As the kernel knows it; zero where it does not tell.

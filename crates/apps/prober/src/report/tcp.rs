@@ -59,7 +59,7 @@ pub(crate) fn seen(round: &TcpRound, round_trip: Span) -> Seen {
     Seen {
         lately: rate_of(last).filter(|_| last.len() > 1),
         rate: goodput(&[measured]).and_then(|goodput| SendRate::new(goodput.rate)),
-        mean: BitRate::mean(bytes, time.max(round.order.duration)).and_then(SendRate::new),
+        mean: BitRate::mean(bytes, time.max(planned(round).unwrap_or_default())).and_then(SendRate::new),
         is_lower_bound: measured.warm_up == warm_up::WarmUpEnd::NeverEnded,
         warm_up: (measured.warm_up != warm_up::WarmUpEnd::NeverEnded).then(|| {
             measured.ticks.iter().take(measured.warm_up.first()).map(|tick| tick.length.or_zero()).sum()
@@ -184,7 +184,7 @@ fn counting(round: &TcpRound) -> &[ReceiverTick] {
     if round.ended.outcome == Outcome::Complete { ticks } else { plan_end::heard(ticks) }
 }
 
-/// How long the receiver was to receive; absent where a number of bytes was asked for.
+/// How long the receiver was to receive; absent where a number of bytes ended it.
 fn planned(round: &TcpRound) -> Option<Span> {
     round.order.bytes.is_none().then_some(round.order.duration)
 }

@@ -394,6 +394,8 @@ impl Session<'_> {
     pub(crate) fn sender_tick(&mut self, now: Mono, test: u32, tick: SenderTick) {
         if tick.acked.is_some_and(|acked| acked > ByteCount(0)) {
             self.heard(now);
+            // A number of bytes is acknowledged beyond the planned end while queues drain.
+            self.put_off(now, test);
         }
         self.loaded.observe(now, tick.rtt.unwrap_or_default());
         if !self.count(test, tick.bytes, tick.end) {

@@ -82,20 +82,44 @@ pub(super) fn acked_now(stream: &TcpStream, sent: Sent) -> Option<(Mono, ByteCou
     TcpInfo::read(stream).map(|info| (clock::now(), sent.payload_of(sent.arrived(&info))))
 }
 
+/// How long a sender waits for its peer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// Of sending, by the plan.
+    pub(super) end: Mono,
+    /// After that, and after what moved last.
+    pub(super) grace: Span,
+    /// No longer after the end than this, although the path's queues still give something.
+    pub(super) longest_drain: Span,
+}
+
+impl Patience {
+    /// Nobody waits longer, something having moved for the last time then.
+    pub(super) fn until(self, moved_at: Mono) -> Mono {
+        let drained_by = self.end + self.longest_drain;
+        (self.end + self.grace).max((moved_at + self.grace).min(drained_by))
+    }
+}
+
 /// Waits until all is acknowledged; less if the connection breaks, somebody stops, or the time is
 /// over.
 pub(super) fn await_acks(
     stream: &TcpStream,
     sent: Sent,
-    until: Mono,
+    patience: Patience,
     stop: &StopFlag,
 ) -> Option<(Mono, ByteCount)> {
     let began_at = clock::now();
+    let (mut moved_at, mut before) = (began_at, 0);
     loop {
         let info = TcpInfo::read(stream)?;
         let now = clock::now();
         let arrived = sent.arrived(&info);
-        if arrived == sent.given || info.is_closed || stop.is_raised() || now >= until {
+        if arrived > before {
+            (moved_at, before) = (now, arrived);
+        }
+        let is_late = now >= patience.until(moved_at);
+        if arrived == sent.given || info.is_closed || stop.is_raised() || is_late {
             return Some((now, sent.payload_of(arrived)));
         }
         clock::sleep(((now - began_at) / LOOKS).max(SHORTEST_LOOK).min(LONGEST_LOOK));
@@ -106,3 +130,18 @@ pub(super) fn await_acks(
 const LOOKS: i64 = 16;
 const SHORTEST_LOOK: Span = Span::from_micros(100);
 const LONGEST_LOOK: Span = Span::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sender_waits_for_a_queue_as_long_as_it_gives_and_not_by_its_length() {
+        let at = Mono(1_000_000_000_000);
+        let second = Span::from_secs(1);
+        let patience = Patience { end: at, grace: second * 3, longest_drain: second * 12 };
+        assert_eq!(patience.until(at - second), at + second * 3, "nothing came since the end");
+        assert_eq!(patience.until(at + second * 8), at + second * 11, "8 s of queue");
+        assert_eq!(patience.until(at + second * 11), at + second * 12, "within what the plan allows");
+    }
+}

@@ -18,8 +18,8 @@ use super::meter::{FirstByte, Lane, LastByte};
 use super::moments::Moments;
 use super::sink::{Got, Sink};
 use super::{
-    Carriage, Encryption, Ended, Ending, GRACE_ROUND_TRIPS, LOOK_UP, grace_over, is_timeout, planned_end,
-    round_trip,
+    Carriage, Encryption, Ended, Ending, GRACE_ROUND_TRIPS, LOOK_UP, grace_over, idle_round_trip, is_timeout,
+    planned_end, round_trip,
 };
 use crate::clock;
 use crate::stop::StopFlag;
@@ -142,7 +142,7 @@ impl<'a> Receiver<'a> {
     /// path's queues may still come, and its end is behind it.
     fn is_overdue(&self, stream: &TcpStream, bytes: u64, now: Mono) -> bool {
         let round_trip = round_trip(stream);
-        let grace = grace_over(round_trip);
+        let grace = grace_over(idle_round_trip(stream), self.drained_by - self.planned_end);
         let Some((first, last)) = self.first_byte.get().zip(self.last_byte.get()) else {
             // Nothing ever came: there is nothing that could drain.
             return now >= self.planned_end - self.planned + grace;

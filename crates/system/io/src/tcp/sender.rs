@@ -10,8 +10,10 @@ use netaware_wire::control::TcpPlan;
 
 use super::budget::{Budget, Schedule};
 use super::meter::Lane;
-use super::moments::{self, Moments, Sent};
-use super::{DEFAULT_LENGTH, Encryption, Ended, Ending, LOOK_UP, grace, is_timeout, planned_end};
+use super::moments::{self, Moments, Patience, Sent};
+use super::{
+    DEFAULT_LENGTH, Encryption, Ended, Ending, LOOK_UP, grace_over, idle_round_trip, is_timeout, planned_end,
+};
 use crate::clock;
 use crate::stop::StopFlag;
 use crate::tcp_info::stream_end;
@@ -26,6 +28,8 @@ pub(super) struct Sender<'a> {
     start: Mono,
     others_start: Mono,
     end: Mono,
+    /// How long the path's queues may take to drain after that.
+    longest_drain: Span,
     zerocopy: bool,
     /// What each stream's peer had acknowledged before the first byte that counts.
     acked_before: &'a [ByteCount],
@@ -48,6 +52,7 @@ impl<'a> Sender<'a> {
             start,
             others_start: start + plan.alone.or_zero(),
             end: planned_end(plan, start),
+            longest_drain: plan.longest_drain(),
             zerocopy: plan.zerocopy,
             acked_before,
             stop,
@@ -95,10 +100,14 @@ impl<'a> Sender<'a> {
             if self.stop.is_raised() {
                 return Ok(Ending::Stopped);
             }
-            if clock::now() >= self.end + grace(stream) {
+            if clock::now() >= self.end + self.grace(stream) {
                 return Err(io::Error::new(ErrorKind::TimedOut, "the peer does not take what is left"));
             }
         }
+    }
+
+    fn grace(&self, stream: &TcpStream) -> Span {
+        grace_over(idle_round_trip(stream), self.longest_drain)
     }
 
     /// Nothing of the stream at `index` is sent yet.
@@ -231,8 +240,12 @@ impl<'a> Sender<'a> {
         }
         progress.say_it_is_all(stream)?;
         stream.set_read_timeout(Some(LOOK_UP.to_std()))?;
-        let until = self.end + grace(stream);
-        progress.moments.acked = moments::await_acks(stream, progress.sent(), until, self.stop);
+        let patience =
+            Patience { end: self.end, grace: self.grace(stream), longest_drain: self.longest_drain };
+        progress.moments.acked = moments::await_acks(stream, progress.sent(), patience, self.stop);
+        // All that was acknowledged last has to be read, and the other end's close has to come.
+        let heard = progress.moments.acked.map_or(self.end, |(at, _)| at);
+        let until = patience.until(heard);
         let mut scratch = [0; 512];
         loop {
             if self.stop.is_raised() {
