@@ -254,6 +254,10 @@ impl Careful {
             (0, _) if trains > 0 => Some(NoFigure::NotSent),
             (1.., 0) => Some(NoFigure::NothingCame { packets: sent }),
             _ if silent_volleys >= SILENT_VOLLEYS => Some(NoFigure::WentSilent { packets: silent }),
+            // There was no time for another volley, and the last one was long.
+            _ if self.over.is_some() && silent >= SILENT_PACKETS => {
+                Some(NoFigure::WentSilent { packets: silent })
+            }
             _ => None,
         }
     }
@@ -667,6 +671,8 @@ const MARGIN: Span = Span::from_millis(20);
 const MOST_QUEUE: Span = Span::from_secs(5);
 /// Volleys of which nothing came after others: loss alone would hardly have taken them.
 const SILENT_VOLLEYS: u32 = 2;
+/// So many packets in a row, up to the end.
+const SILENT_PACKETS: u64 = 12;
 /// Loss above this keeps trains from coming whole.
 const MUCH_LOSS: f64 = 0.1;
 /// Loss above this leaves no lower end where a method sees none.

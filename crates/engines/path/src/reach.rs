@@ -357,7 +357,7 @@ impl Reach {
     /// What to ask next, and how long after the round before.
     fn choose(&mut self, now: Mono) -> (Asked, Span) {
         // Most hosts answer echoes, and a time that is short is for one question.
-        if self.turn == 0 && self.plan.echo {
+        if self.turn == 0 && self.plan.echo && self.plan.time <= LITTLE_TIME {
             return (Asked::Echo, self.plan.gap.min(self.plan.time / 10));
         }
         // More often than once a second is refused by most hosts.
@@ -687,7 +687,7 @@ mod tests {
         assert_eq!((round.probes[0].kind, round.probes.len()), (Kind::Echo, 1));
         assert!(round.patience > Span::from_millis(1400), "{}", round.patience);
         assert_eq!(reach.first_syn_patience(Span::from_millis(1400)), Span::from_millis(1400));
-        assert_eq!(reach.first_syn_patience(Span::from_secs(9)), SYN_PATIENCE);
+        assert_eq!(reach.first_syn_patience(Span::from_secs(9)), reach.syn_patience(0));
     }
 
     #[test]

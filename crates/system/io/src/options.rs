@@ -256,7 +256,7 @@ pub fn prepare_control<'s>(socket: impl Into<SockRef<'s>>) {
         let _ = socket.set_tcp_user_timeout(Some(CONTROL_UNACKNOWLEDGED.to_std()));
         let _ = socket.set_tcp_congestion(b"reno");
         let _ = socket.set_tcp_thin_linear_timeouts(true);
-        let round_trip = crate::tcp_info::TcpInfo::shortest_round_trip(&*socket);
+        let round_trip = TcpInfo::shortest_round_trip(&*socket);
         let is_near = round_trip.is_some_and(|round_trip| round_trip < NEAR);
         set_longest_timeout(&socket, if is_near { CONTROL_RESEND_NEAR } else { CONTROL_RESEND });
     }
