@@ -71,7 +71,7 @@ pub unsafe extern "C" fn na_status(stream: c_int, status: *mut NaStatus) -> c_in
         let carries = lock(&entry).carries;
         let made = match carries {
             Carries::Bytes => of_stream(&stream_of(&entry)?),
-            Carries::Datagrams => of_session(datagrams_of(&entry)?.status(PeerId::CONNECTED))?,
+            Carries::Datagrams => of_session(datagrams_of(&entry)?.status(PeerId::CONNECTED).as_ref())?,
         };
         // SAFETY: the caller's promise, and not null.
         unsafe { status.write(made) };
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn na_status_of(socket: c_int, peer: u64, status: *mut NaS
     guarded(|| {
         not_null(status)?;
         let entry = table::entry(socket)?;
-        let made = of_session(datagrams_of(&entry)?.status(PeerId(peer)))?;
+        let made = of_session(datagrams_of(&entry)?.status(PeerId(peer)).as_ref())?;
         // SAFETY: the caller's promise, and not null.
         unsafe { status.write(made) };
         Ok(0)
@@ -122,7 +122,7 @@ fn of_stream(stream: &DualStream) -> NaStatus {
     }
 }
 
-fn of_session(told: Option<SessionStatus>) -> Result<NaStatus, Failure> {
+fn of_session(told: Option<&SessionStatus>) -> Result<NaStatus, Failure> {
     let told = told.ok_or_else(|| Failure::new(libc::ENOTCONN, "there is no session with that peer"))?;
     let up = |version: VersionStatus| (version.standing == VersionStanding::Up).into();
     Ok(NaStatus {

@@ -176,9 +176,9 @@ impl Course<'_, '_> {
         });
         let beside_udp = probe.transport() == Transport::Tcp && request.transports.len() > 1;
         if beside_udp {
-            found.idle_tcp.extend(run)
+            found.idle_tcp.extend(run);
         } else {
-            found.idle.extend(run)
+            found.idle.extend(run);
         }
         waited
     }

@@ -48,7 +48,9 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
 
     for (lane, ledger) in lanes.iter_mut().zip(&mut course.ledgers) {
         ledger.carried = carried_by(lane, request, &steps, stop, &mut watch);
-        bursts_left_out(ledger, &steps).iter().for_each(|what| lane.warn(what));
+        for what in bursts_left_out(ledger, &steps) {
+            lane.warn(&what);
+        }
     }
     watch.review(course.to_come(&lanes), "the path carries less than its transfers need to be quick");
     let mut drain = Drain::default();

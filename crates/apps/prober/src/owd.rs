@@ -109,7 +109,7 @@ impl OwdRequest {
         let fitting = (self.sends_for().nanos() / interval.nanos().max(1)).max(1).cast_unsigned();
         let is_slower = interval > self.interval;
         let count = if is_slower && self.slowing == Slowing::KeepsTime { fitting } else { self.count };
-        Self { interval, count, ..self.clone() }
+        Self { count, interval, ..self.clone() }
     }
 
     fn lasts(&self) -> Span {

@@ -450,7 +450,6 @@ impl Reach {
         for told in &report.probes {
             match told.fate {
                 Fate::NotSent => self.ceasing.not_sent(told.sent_at),
-                Fate::TooBig(_) => {}
                 Fate::Silent => {
                     self.silent_at_end[kind] += u32::from(is_counted);
                     if tells {
@@ -458,7 +457,7 @@ impl Reach {
                     }
                 }
                 Fate::Answered(reply) if is_own(told, self.plan.host) => self.heard(reply.at),
-                Fate::Answered(_) => {}
+                Fate::TooBig(_) | Fate::Answered(_) => {}
             }
         }
     }

@@ -227,7 +227,7 @@ fn alike(count: u64, value: i64) -> DelaySummary {
 fn requests_that_nobody_can_tell_of_are_unknown_and_not_lost() {
     let counts = EchoCounts { asked: 6, received: 2, lost: 4, ..EchoCounts::default() };
     let round = EchoLog::default().finish(counts).not_knowing_of(3);
-    let found = latency(&[round.clone()], &context());
+    let found = latency(std::slice::from_ref(&round), &context());
     assert_eq!((found.sent, found.received, found.lost, found.unknown), (6, 2, 1, 3));
     assert_eq!(round.not_knowing_of(9).counts().abandoned, 4, "no more than were lost");
 }
