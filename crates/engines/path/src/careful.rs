@@ -20,9 +20,9 @@
 //! **Biased** towards less load than the path could bear: a path that gathers packets for longer
 //! than a train lasts is taken for a slower one. Where much is lost, and less of it when less is
 //! sent, a policer is assumed, and tokens come at the rate that it lets through; where as large a
-//! share is lost of less, the rate grows again. Where the path becomes far slower in the middle, what
-//! was known of it is forgotten, trains go one at a time within the allowed load of what it carries
-//! now, and a figure of before is not given. **Published**: RFC 8085 §3.1 asks this of
+//! share is lost of less, the rate grows again. Where the path becomes far slower in the middle,
+//! what was known of it is forgotten, trains go one at a time within the allowed load of what it
+//! carries now, and a figure of before is not given. **Published**: RFC 8085 §3.1 asks this of
 //! applications over UDP; the numbers are ours.
 
 mod carried;
@@ -205,8 +205,8 @@ impl Careful {
         self.has_fallen() && self.carried.fastest().is_some_and(|rate| said > rate * ABOVE_ALL)
     }
 
-    /// A lower bound is no more than what trains were seen to pass at, however many of their packets
-    /// were handed over at once.
+    /// A lower bound is no more than what trains were seen to pass at, however many of their
+    /// packets were handed over at once.
     fn carried_at_least(&self, mut answer: Estimate) -> Estimate {
         let fastest = self.transits.fastest().filter(|_| answer.bound == Bound::AtLeast);
         if let Some(fastest) = fastest.filter(|fastest| *fastest < answer.rate.lo) {
@@ -315,8 +315,8 @@ impl Careful {
 
     /// The method keeps the load that is allowed by what first trains found. If the path has become
     /// far slower since, what it asks for is more than that: it waits until the part that left `at`
-    /// is no more than the allowed share of what the path carries now. One slow volley is enough for
-    /// that, and costs no more than this wait if the path is as fast as before by then.
+    /// is no more than the allowed share of what the path carries now. One slow volley is enough
+    /// for that, and costs no more than this wait if the path is as fast as before by then.
     fn keep_load(&mut self, at: Mono) {
         let Some(rate) = self.carried.slower() else { return };
         let takes = Span::from_secs_f64(self.part.bytes() as f64 * 8.0 / (rate * self.max_load()));

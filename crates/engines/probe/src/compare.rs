@@ -36,9 +36,9 @@ pub struct RoundSamples {
     pub rounds_v4: Vec<Vec<f64>>,
     /// IPv6.
     pub rounds_v6: Vec<Vec<f64>>,
-    /// What is told of IPv4 and of IPv6 elsewhere, where that is not the samples' own statistic: slices
-    /// of unlike lengths weigh alike among samples, and not in a rate. The difference is that of
-    /// these two, and the samples tell how it scatters.
+    /// What is told of IPv4 and of IPv6 elsewhere, where that is not the samples' own statistic:
+    /// slices of unlike lengths weigh alike among samples, and not in a rate. The difference is
+    /// that of these two, and the samples tell how it scatters.
     pub figures: Option<[f64; 2]>,
     /// Of losses: how many of how many, over IPv4 and over IPv6.
     pub shares: Option<[Share; 2]>,

@@ -292,8 +292,8 @@ const CONTROL_UNACKNOWLEDGED: Span = Span::from_secs(60);
 #[cfg(target_os = "linux")]
 const CONTROL_RESEND: Span = Span::from_secs(4);
 /// The same of a connection whose segments come at once. Where its first segment was lost, the
-/// kernel may take a second for its round trip, and would then wait three for each lost message: the
-/// other end would take a silence of two such for the end of the path. It is the least that the
+/// kernel may take a second for its round trip, and would then wait three for each lost message:
+/// the other end would take a silence of two such for the end of the path. It is the least that the
 /// kernel takes.
 #[cfg(target_os = "linux")]
 const CONTROL_RESEND_NEAR: Span = Span::from_secs(1);

@@ -799,8 +799,8 @@ mod tests {
     use super::super::round::{LateAnswer, Reply};
     use super::*;
 
-    /// Rounds on a path where packets of up to `passes` bytes are answered after 40 ms and what they
-    /// take on a link of `rate` there, which all of a round queue for.
+    /// Rounds on a path where packets of up to `passes` bytes are answered after 40 ms and what
+    /// they take on a link of `rate` there, which all of a round queue for.
     fn on_a_link(rate: u64, passes: u32, millis: i64) -> (Vec<(Mono, u32)>, Hops) {
         let mut plan = hops(1).plan;
         (plan.max_hops, plan.time, plan.trains) = (30, Span::from_millis(millis), true);
