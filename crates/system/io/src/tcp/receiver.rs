@@ -158,15 +158,15 @@ impl<'a> Receiver<'a> {
     /// goes once and may be lost; the data that came up to the planned end are a whole transfer.
     /// A stream that fell silent before is not whole, whatever others of its transfer did.
     fn end_unheard(&self, stream: &TcpStream, reading: &Reading, now: Mono) -> io::Result<Ending> {
-        let own = reading.moments.last;
+        // Of a stream that got a few segments nobody knows at what distances more would have come:
+        // others of its transfer may have kept it from the path, and stand for it.
+        let has_a_pace = reading.bytes >= A_FEW_SEGMENTS.0;
+        let own = reading.moments.last.filter(|_| has_a_pace);
         let last = own.or_else(|| self.last_byte.get());
         let usual = own.zip(reading.moments.first).map_or(Span::ZERO, |(last, first)| {
             silence_that_ends(ByteCount(reading.bytes), last - first, round_trip(stream))
         });
-        // Of a stream that got a few segments nobody knows at what distances more would have come:
-        // others of its transfer may have kept it from the path.
-        let has_a_pace = reading.bytes >= A_FEW_SEGMENTS.0;
-        let was_silent = has_a_pace && own.is_some_and(|last| (self.planned_end - last) > usual);
+        let was_silent = own.is_some_and(|last| (self.planned_end - last) > usual);
         let came_to_the_end =
             last.is_some_and(|last| self.is_about_over(last)) && !was_silent && now < self.drained_by;
         if came_to_the_end && !self.limited_in_bytes {
