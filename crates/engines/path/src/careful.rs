@@ -587,6 +587,19 @@ impl Estimator for Careful {
     }
 }
 
+/// Packets of a volley that left behind the last one that came.
+fn behind_the_last(report: &VolleyReport) -> u64 {
+    let mut silent = 0;
+    for train in report.trains.iter().rev() {
+        let last = train.arrivals.iter().map(|arrival| arrival.number as usize + 1).max();
+        silent += train.sent.iter().skip(last.unwrap_or(0)).flatten().count() as u64;
+        if last.is_some() {
+            break;
+        }
+    }
+    silent
+}
+
 impl Came {
     fn observe(&mut self, report: &VolleyReport) {
         let sent: u64 = report.trains.iter().map(|train| train.sent.iter().flatten().count() as u64).sum();
@@ -595,7 +608,7 @@ impl Came {
         self.arrived += came;
         self.trains += report.trains.len() as u32;
         if came > 0 {
-            (self.silent, self.silent_volleys) = (0, 0);
+            (self.silent, self.silent_volleys) = (behind_the_last(report), 0);
         } else if sent > 0 {
             self.silent += sent;
             self.silent_volleys += 1;
@@ -672,7 +685,7 @@ const MOST_QUEUE: Span = Span::from_secs(5);
 /// Volleys of which nothing came after others: loss alone would hardly have taken them.
 const SILENT_VOLLEYS: u32 = 2;
 /// So many packets in a row, up to the end.
-const SILENT_PACKETS: u64 = 12;
+const SILENT_PACKETS: u64 = 16;
 /// Loss above this keeps trains from coming whole.
 const MUCH_LOSS: f64 = 0.1;
 /// Loss above this leaves no lower end where a method sees none.
