@@ -164,6 +164,11 @@ impl Careful {
         }
     }
 
+    /// The time limit is so near that nothing more would be back within it.
+    pub fn is_out_of_time(&self) -> bool {
+        self.over == Some(Over::OutOfTime)
+    }
+
     /// The figure as far as it is known, or why there is none.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_path::{Careful, Disturbance, Estimator, Instrument};
+use netaware_path::{Careful, Disturbance, Estimator, Flag, Instrument};
 use netaware_record::{Direction, RatePoint};
 use netaware_units::{Mono, Span};
 
@@ -22,6 +22,8 @@ use crate::trains::{Pending, Ran};
 struct Followed {
     lane: usize,
     direction: Direction,
+    /// The first turn of all.
+    began_at: Mono,
     estimator: Option<Careful>,
     pending: Option<Pending>,
     /// The newest figure, with everything sent so far.
@@ -44,7 +46,7 @@ pub(super) fn follow(
     let end = began_at + follow.lasting.unwrap_or(ENDLESS);
     let ways = request.directions.each();
     let mut followed: Vec<Followed> =
-        ways.iter().flat_map(|way| (0..lanes.len()).map(|lane| Followed::new(lane, *way))).collect();
+        ways.iter().flat_map(|way| (0..lanes.len()).map(|lane| Followed::new(lane, *way, began_at))).collect();
     let share = follow.interval / i64::try_from(followed.len().max(1)).unwrap_or(1);
     let mut is_first = true;
     while clock::now() < end && !stop.is_raised() && lanes.iter().any(Lane::is_alive) {
@@ -85,10 +87,11 @@ pub(super) fn follow(
 }
 
 impl Followed {
-    fn new(lane: usize, direction: Direction) -> Self {
+    fn new(lane: usize, direction: Direction, began_at: Mono) -> Self {
         Self {
             lane,
             direction,
+            began_at,
             estimator: None,
             pending: None,
             last: None,
@@ -131,7 +134,11 @@ impl Followed {
         let now_seen = done.during.disturbance(self.direction, share_of(done.unstamped, done.received));
         let before = self.lately.replace(now_seen).filter(|_| tracks);
         let disturbance = before.map_or(now_seen, |before| now_seen.or_worse(&before));
-        let answer = estimator.conclusion().map(|answer| disturbance.on(during.bounded(answer)));
+        let mut answer = estimator.conclusion().map(|answer| disturbance.on(during.bounded(answer)));
+        if let (true, Ok(answer)) = (tracks, answer.as_mut()) {
+            // It goes on until its time is over: that cuts nothing short.
+            answer.flags.retain(|flag| *flag != Flag::CutShort);
+        }
         let method = answer.as_ref().map_or_else(|_| request.method(), |answer| answer.method);
         self.last = Some(Estimated {
             host: known.honest(method, instrument.largest),
@@ -144,14 +151,17 @@ impl Followed {
             sent_bytes: sent_bytes + done.sent_bytes,
             received: received + done.received,
             unstamped: unstamped + done.unstamped,
-            took: took + (clock::now() - now),
+            // One that tracks has its load allowed for all of the time, turns of others included.
+            took: if tracks { clock::now().since(self.began_at) } else { took + (clock::now() - now) },
             instrument: instrument.clone(),
             headers: headers(version),
             // Each turn has a flow of its own: what an earlier one did not get says nothing of this
             // one.
             silence: done.silence,
         });
-        if ran == Ran::Content {
+        // With the first trains of a new one the last turn would send more than the allowed load, and
+        // have no time for a figure.
+        if ran == Ran::Content && !(tracks && estimator.is_out_of_time()) {
             self.estimator = None;
         }
         if tracks && ran == Ran::Paused {
