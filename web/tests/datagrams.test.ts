@@ -198,6 +198,13 @@ test("what a page cannot count at its end is absent and not zero", () => {
   expect(one.totals(1)).not.toHaveProperty("delayVariation");
 });
 
+test("two datagrams a gap apart came at the rate of one per gap", () => {
+  const report = { received: 2, bytes: 2944, elapsed: 148e6 };
+  const up = udpResult({ ...stream("up"), length: 1472, report }, "IPv4")!;
+  expect(up.packets_per_second! * 1472 * 8).toBeCloseTo(up.goodput!, -1);
+  expect(up.goodput).toBe(Math.round((1472 * 8e9) / 148e6));
+});
+
 test("what the receiver could not observe is unknown and not lost", () => {
   const up = stream("up");
   const cut = udpResult({ ...up, report: { ...up.report, observed: 5 } }, "IPv4")!;

@@ -62,8 +62,9 @@ export function udpResult(run: DatagramRun, version: Version): UdpResult | undef
   // Where nothing is missing, no counter is needed to know that nothing of it was dropped.
   const host = lost === 0 ? 0 : dropped === undefined ? undefined : Math.min(lost, dropped);
   const planned = run.gap === null ? undefined : Math.round((run.length * 8e9) / run.gap);
-  const rate = (end: UdpEnd) => (end.elapsed > 0 && end.bytes > 0 ? Math.round((end.bytes * 8e9) / end.elapsed) : undefined);
-  const [sentRate, goodput] = [rate(sender), rate(receiver)];
+  const rate = (end: UdpEnd, bytes: number) => (end.elapsed > 0 && bytes > 0 ? Math.round((bytes * 8e9) / end.elapsed) : undefined);
+  // From the first arrival to the last all have come but the first.
+  const [sentRate, goodput] = [rate(sender, sender.bytes), rate(receiver, receiver.bytes - run.length)];
   return {
     pedigree: {
       method: "web-datagrams",

@@ -133,7 +133,7 @@ pub(crate) fn flow(session: &Session, options: &SocketOptions, test: u32) -> Res
     let began_at = clock::now();
     let entered = enter(session, options, test);
     // Where the control connection is silent as well, the path has failed and not UDP alone.
-    if matches!(entered, Err(Cause::UdpBlocked)) && session.link.heard_since(began_at) {
+    if matches!(entered, Err(Cause::UdpBlocked | Cause::UdpRejected(_))) && session.link.heard_since(began_at) {
         session.is_udp_blocked.store(true, Ordering::Release);
     }
     entered
@@ -169,20 +169,25 @@ fn ask(
     test: u32,
     patience: Span,
 ) -> Result<Answer, Cause> {
-    let (mut refused, began_at) = (None, clock::now());
+    let (mut refused, mut rejected, mut has_sent) = (None, None, false);
+    let began_at = clock::now();
     for (repeats, wait) in (0..).zip(knock_waits(patience)) {
-        if let Err(e) = socket.send(question) {
-            refused = Some(e);
+        match socket.send(question) {
+            Ok(_) => has_sent = true,
+            // A socket that has sent something hands over what ICMP said of that.
+            Err(e) if has_sent && e.kind() != std::io::ErrorKind::PermissionDenied => rejected = Some(e),
+            Err(e) => refused = Some(e),
         }
-        if let Some((flow, setup)) = listen(socket, wanted, test, wait, &mut refused) {
+        if let Some((flow, setup)) = listen(socket, wanted, test, wait, &mut rejected) {
             return Ok(Answer { flow, setup, repeats, rtt: clock::now() - began_at });
         }
     }
-    Err(match refused {
-        Some(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => Cause::System(format!("UDP: {e}")),
+    Err(match (rejected, refused) {
+        // What left this host was rejected.
+        (Some(e), _) if has_sent => Cause::UdpRejected(e.to_string()),
         // This host's own firewall, or no route.
-        Some(e) => Cause::NotSent(format!("UDP: {e}")),
-        None => Cause::UdpBlocked,
+        (_, Some(e)) | (Some(e), None) => Cause::NotSent(format!("UDP: {e}")),
+        (None, None) => Cause::UdpBlocked,
     })
 }
 
@@ -191,7 +196,7 @@ fn listen(
     wanted: Kind,
     test: u32,
     wait: Span,
-    refused: &mut Option<std::io::Error>,
+    rejected: &mut Option<std::io::Error>,
 ) -> Option<(u32, Setup)> {
     let until = clock::now() + wait;
     let mut bytes = [0; 256];
@@ -212,7 +217,7 @@ fn listen(
                     return Some((header.flow, setup));
                 }
             }
-            Err(e) if is_refusal(&e) => *refused = Some(e),
+            Err(e) if is_refusal(&e) => *rejected = Some(e),
             Err(_) => return None,
         }
     }

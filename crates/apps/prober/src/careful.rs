@@ -6,11 +6,11 @@
 //! long answers for what the responder sends. Each train is at most twice as fast as the one before
 //! was carried, and the last one is what counts. Of a train that lost a part, what came after the
 //! first loss counts: before it, a queue or a policer's credit took what the path does not carry
-//! for good. The trains after such a one are slower and longer. **Biased**: jitter stretches a
-//! short train and random loss thins it, so the rate leans low, and requests that their own way
-//! delays make what the responder sends a lower bound; credit of a policer that is larger than the
-//! trains lets them pass, so there it can be high. docs/methods/planning.md has the rules with
-//! their reasons.
+//! for good. The first such train is sent again if at least half of it came. The trains after such
+//! a one are slower and longer. **Biased**: jitter stretches a short train and random loss thins
+//! it, so the rate leans low, and requests that their own way delays make what the responder sends
+//! a lower bound; credit of a policer that is larger than the trains lets them pass, so there it
+//! can be high. docs/methods/planning.md has the rules with their reasons.
 
 use netaware_io::stop::StopFlag;
 use netaware_record::Direction;
@@ -61,10 +61,10 @@ pub(crate) fn rate(
         let why = match ramp.carried {
             // Requests for what the responder sends have a way of their own.
             Some(carried) if direction == Direction::Reverse => format!(
-                "the path was seen to carry at least {carried} {way} (the way of the requests for it may carry no \
-                 more of them)"
+                "short trains came at {carried} {way} (the path may carry more, if the way of the requests for \
+                 them does not)"
             ),
-            Some(carried) => format!("the path was seen to carry {carried} {way}"),
+            Some(carried) => format!("short trains came at {carried} {way} (the path may carry more)"),
             None => format!(
                 "too few answers came to datagrams of {} B, so what the path carries {way} is not known",
                 ramp.length
@@ -216,11 +216,13 @@ struct Ramp {
     trains: u32,
     /// Trains that lost what the path did not carry. After one faster ones are not tried any more.
     overruns: u32,
+    /// A train of which at least half came was sent again.
+    has_repeated: bool,
 }
 
 impl Ramp {
     fn new(ceiling: SendRate, length: u32) -> Self {
-        Self { ceiling, length, carried: None, next: Some(ceiling), trains: 0, overruns: 0 }
+        Self { ceiling, length, carried: None, next: Some(ceiling), trains: 0, overruns: 0, has_repeated: false }
     }
 
     /// What every path is given needs no trains.
@@ -254,6 +256,11 @@ impl Ramp {
         let was_carried = seen.bit_rate().percent(ENOUGH) >= train.rate.bit_rate();
         let is_at_the_top = train.rate >= self.ceiling;
         if !was_carried && train.first_lost(answers).is_some() {
+            if !is_first && !self.has_repeated && answers.len() as u64 * 2 >= train.count {
+                // What a queue or a policer took it takes again; a burst of loss is elsewhere.
+                (self.has_repeated, self.next) = (true, Some(train.rate));
+                return;
+            }
             self.overruns += 1;
             let slower = seen.min(train.rate.percent(SLOWER));
             // A path that loses at random does so at every rate.
@@ -397,6 +404,16 @@ mod tests {
             let rate = ramp.rate().bit_rate().0;
             assert!((at_least..=1_000_000).contains(&rate), "{rate} with one of {every} lost: {ramp:?}");
         }
+    }
+
+    #[test]
+    fn a_burst_of_loss_in_one_train_is_not_the_rate_of_the_path() {
+        let mut number = 0;
+        let ramp = shown_by(1452, |at| {
+            number += 1;
+            (!(5..9).contains(&number)).then_some(at + 4_000_000)
+        });
+        assert_eq!((ramp.rate(), ramp.trains), (CEILING, 3), "{ramp:?}");
     }
 
     #[test]

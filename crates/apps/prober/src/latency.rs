@@ -271,22 +271,29 @@ fn slowed(request: &LatencyRequest, lanes: &mut [Lane], stop: &StopFlag) -> Late
     let length = request.request.max(request.response);
     let rate = BitRate::mean(ByteCount(u64::from(length)), spacing).and_then(SendRate::new);
     let Some(rate) = rate.filter(|_| request.may_slow_down && is_udp) else { return request.clone() };
-    let mut longest = spacing;
+    let mut slowest: Option<(Span, String)> = None;
     for lane in lanes.iter_mut().filter(|lane| lane.is_alive() && !is_loopback(lane)) {
         let seen = careful::seen(lane, &request.target, Direction::RoundTrip, length, rate, stop);
         let Some(wanted) = careful_spacing(seen, length, rate).filter(|wanted| *wanted > spacing) else {
             continue;
         };
+        let version = lane.version.name();
         let why = match seen {
-            Seen::Carried(carried) => format!("the path was seen to carry {carried} of requests this long"),
+            Seen::Carried(carried) => format!("short trains of them came at {carried} over {version}"),
             Seen::Nothing | Seen::NotAsked => {
-                "too few answers came to tell what the path carries of requests this long".to_owned()
+                format!("too few of them were answered over {version} to tell what the path carries")
             }
         };
+        if slowest.as_ref().is_none_or(|(longest, _)| wanted > *longest) {
+            slowest = Some((wanted, why));
+        }
+    }
+    // Both versions keep the same distance, or their figures could not be compared.
+    let Some((longest, why)) = slowest else { return request.clone() };
+    if let Some(lane) = lanes.iter_mut().find(|lane| lane.is_alive()) {
         lane.warn(&format!(
-            "no --spacing was given, and {why}: they go every {wanted} instead of every {spacing}"
+            "no --spacing was given: requests go every {longest} instead of every {spacing}, because {why}"
         ));
-        longest = longest.max(wanted);
     }
     LatencyRequest { rhythm: Rhythm::Open { spacing: longest, arrivals, seed }, ..request.clone() }
 }

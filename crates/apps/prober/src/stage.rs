@@ -60,6 +60,9 @@ pub(crate) enum Cause {
     Stopping(String),
     /// The responder answers over TCP, but none of our UDP comes back.
     UdpBlocked,
+    /// The responder answers over TCP, and somebody on the path rejects our UDP: the system's
+    /// error for it.
+    UdpRejected(String),
     /// The responder broke the protocol.
     Protocol(String),
     /// The person asked to stop.
@@ -101,7 +104,7 @@ impl Failure {
             Cause::Refused(ErrorCode::Busy, _) => "try again later",
             Cause::Refused(ErrorCode::Cap, _) => "ask for less, or have the responder's owner raise the cap",
             Cause::FalseResponder => "do not trust this responder: somebody may be impersonating it",
-            Cause::UdpBlocked => "open the port for UDP as well as TCP",
+            Cause::UdpBlocked | Cause::UdpRejected(_) => "open the port for UDP as well as TCP",
             Cause::Stopping(_) => "measure again when 'netaware serve' runs there",
             Cause::Unheard(_) => "see whether the path is up, and whether 'netaware serve' still runs there",
             Cause::UnheardOverBoth(_) => {
@@ -168,6 +171,9 @@ impl fmt::Display for Failure {
                 write!(f, "the responder at {at} was stopped{why}")
             }
             Cause::UdpBlocked => write!(f, "TCP reaches {at}, but UDP to the same port gets no answer"),
+            Cause::UdpRejected(why) => {
+                write!(f, "TCP reaches {at}, but UDP to the same port is rejected there or on the way: {why}")
+            }
             Cause::Protocol(why) => write!(f, "the responder at {at} broke the protocol: {why}"),
             Cause::Stopped => write!(f, "stopped by the user while trying to {}", self.stage),
         }
