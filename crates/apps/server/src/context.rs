@@ -123,14 +123,17 @@ impl Context {
     /// since who asks it for trains has to know. Waits for [`Self::measure_stamps`] if that is not
     /// over.
     pub(crate) fn host(&self, local: IpAddr) -> HostInfo {
+        if let Some(known) = locked(&self.hosts).get(&local) {
+            return known.clone();
+        }
+        // Others' sessions need what is locked here, and this may take a second.
+        let host = HostInfo { stamps: self.measure_stamps(), ..describe(&[local]) };
         let mut hosts = locked(&self.hosts);
         if hosts.len() >= MAX_HOSTS {
             hosts.clear();
         }
-        hosts
-            .entry(local)
-            .or_insert_with(|| HostInfo { stamps: self.measure_stamps(), ..describe(&[local]) })
-            .clone()
+        hosts.insert(local, host.clone());
+        host
     }
 
     /// What this host's stamps and sends are worth. Takes between 50 ms and a second the first
