@@ -23,6 +23,8 @@ const FIRST_TRAIN: u64 = 3;
 /// at once where the believed one does not pass.
 const MTU_TRIES: u64 = 3;
 const COMMON_SIZES: u64 = 1500 + 1492 + 1480 + 1472 + 1460 + 1420 + 1400 + 1380 + 1350 + 1280 + 576;
+/// Probes of one search: the common sizes at once, each three times, and those that narrow it down.
+const MTU_PROBES: u64 = 48;
 /// One UDP transfer of `matrix` in this table: ten blocks of 1 kB with their headers.
 const MATRIX_TRANSFER: u64 = 10 * (1000 + 48);
 /// Datagrams that open a flow or end a stream, in each of the turns of a version.
@@ -121,6 +123,14 @@ impl Bench<'_> {
             Ask::Udp | Ask::UdpReverse | Ask::UdpBidir => [streams(0), streams(1)],
             Ask::Latency => [of("latency"); 2],
             Ask::Owd => [of("owd"); 2],
+            Ask::Test => {
+                let beside: u64 = versions()
+                    .flat_map(|version| list(version, "tcp"))
+                    .filter_map(|transfer| whole(&transfer["latency_under_load"]["latency"], "sent"))
+                    .sum();
+                let echoes = of("latency") + beside;
+                [echoes + streams(0), echoes + streams(1)]
+            }
             _ => return,
         };
         if !is_whole || said == [0, 0] {
@@ -128,6 +138,8 @@ impl Bench<'_> {
         }
         let trains = match self.ask {
             Ask::Latency | Ask::Owd => 16,
+            // Of a search for the path MTU, which may be made twice.
+            Ask::Test => MTU_PROBES * 2,
             _ => TRAINS_BEFORE,
         };
         let around = (AROUND_A_STREAM * TURNS + trains) * 2;
@@ -148,6 +160,7 @@ impl Bench<'_> {
 #[cfg(test)]
 mod tests {
     use netaware_lab::Entered;
+    use serde_json::json;
 
     use super::super::tests::{found, latency, said, truth, udp};
     use super::super::{Found, Verdict};
@@ -193,5 +206,17 @@ mod tests {
         };
         assert_eq!([220, 500].map(|it| sent(Ask::Udp, &udp(), it)), [Verdict::Held, Verdict::Harm]);
         assert_eq!([220, 300].map(|it| sent(Ask::Latency, &latency(), it)), [Verdict::Held, Verdict::Harm]);
+        // The main job: its echoes without load and beside transfers, its streams, its searches.
+        let mut main = udp();
+        main["versions"][0]["latency"] = json!({"sent": 200});
+        main["versions"][0]["tcp"] = json!([{"latency_under_load": {"latency": {"sent": 50}}}]);
+        let is_harm = |packets| {
+            let udp = EnteredCount { packets, bytes: packets * 100, busiest_second: 0 };
+            let entered = [Entered { udp, ..Entered::default() }, Entered::default()];
+            let found = Found { entered, ..found(&main) };
+            said(Ask::Test, &truth(""), &found).1.contains("datagrams entered the path")
+        };
+        let all = 250 + whole(&main["versions"][0]["udp"][0], "sent").unwrap();
+        assert_eq!([all, all + 250, all + 400].map(is_harm), [false, false, true]);
     }
 }

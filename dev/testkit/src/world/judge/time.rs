@@ -98,7 +98,8 @@ impl Announced {
                 said.drains =
                     said.drains.max(between(note, "this takes up to ", " longer").unwrap_or_default());
             } else if line.starts_with("waiting for another measurement: ") {
-                said.waits += between(line, ", ", " at most").unwrap_or_default();
+                // The same wait is told again with each place that is won.
+                said.waits = said.waits.max(between(line, ", ", " at most").unwrap_or_default());
             }
         }
         said
@@ -162,6 +163,13 @@ mod tests {
                 0,
             ),
             ("waiting for another measurement: place 1, 7 s at most", 0, 0, 7),
+            (
+                "waiting for another measurement: place 2, 14 s at most\nwaiting for another measurement: place 1, 7 s at \
+                 most",
+                0,
+                0,
+                14,
+            ),
             ("note: the path's round trip takes 20 ms and needs 5 s of patience", 0, 0, 0),
         ];
         for (stderr, whole, drains, waits) in rows {
