@@ -168,6 +168,7 @@ pub(crate) fn finish(
         let name = result.version.name();
         warnings.extend(tcp::warnings(&found.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
         warnings.extend(udp::warnings(&found.udp).into_iter().map(|warning| format!("{name}: {warning}")));
+        warnings.extend(latency::outages(&found.idle).map(|warning| format!("{name}: {warning}")));
     }
     warnings.extend(warnings_of(&versions, told));
     if cut.contains(&Cut::Unexplained) {

@@ -21,6 +21,7 @@ use netaware_stats::variation::{RtpJitter, ipdv, pdv};
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
 use crate::echo::{EchoCounts, EchoEvent, Exchange, Pacing};
+use crate::outage::Outages;
 use crate::{hops, summary};
 
 /// Takes in the exchanges of one train: 40 bytes for each.
@@ -145,6 +146,22 @@ impl EchoRound {
         let due = |seq: u64| spacing * i64::try_from(seq).unwrap_or(i64::MAX);
         let arrival = |sample: &Sample| (sample.seq, due(sample.seq) + sample.from_due);
         self.log.samples.iter().map(arrival).collect()
+    }
+
+    /// Outages, of requests this far apart. `None` where some were not sent, or their fate is not
+    /// known: they might be in the rows of those without an answer.
+    pub fn outages(&self, spacing: Span) -> Option<Outages> {
+        if self.counts.not_sent + self.counts.abandoned > 0 {
+            return None;
+        }
+        let sent = self.counts.sent();
+        let mut rows = Vec::new();
+        let mut next = 0;
+        for seq in self.log.samples.iter().map(|sample| sample.seq).chain([sent]) {
+            rows.extend(seq.checked_sub(next).filter(|lost| *lost > 0).map(|lost| (lost, 1)));
+            next = next.max(seq + 1);
+        }
+        Some(Outages::of(&rows, sent, spacing))
     }
 
     /// Delay variation of blocks of neighbours, in nanoseconds: 95th percentile minus minimum of

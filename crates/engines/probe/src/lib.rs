@@ -32,6 +32,7 @@ pub mod hops;
 pub mod limit;
 pub mod loss_split;
 pub mod matrix;
+pub mod outage;
 pub mod path_mtu;
 pub mod plan_end;
 pub mod rfc6349;

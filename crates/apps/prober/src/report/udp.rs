@@ -4,6 +4,7 @@ mod ends;
 
 use netaware_probe::limit::{self, UdpEvidence};
 use netaware_probe::loss_split;
+use netaware_probe::outage::Outages;
 use netaware_record::{
     Direction, Exchanges, Health, Layer, Limit, LimitedBy, Pedigree, ReceiverTick, SendRefusal,
     UdpReceiverEnd, UdpResult, UdpSenderEnd, WireRates,
@@ -182,8 +183,23 @@ pub(super) fn warnings(rounds: &[UdpRound]) -> Vec<String> {
                 ));
             }
         }
+        warnings.extend(outages(rounds, direction).map(|what| format!("UDP {way}: {what}")));
     }
     warnings
+}
+
+/// What a share of lost datagrams hides: that they were lost in a row.
+fn outages(rounds: &[UdpRound], direction: Direction) -> Option<String> {
+    let (mut found, mut lost) = (Outages::default(), 0);
+    for round in rounds.iter().filter(|round| round.order.plan.direction == direction) {
+        let (Some(sender), Some(receiver)) = (&round.ended.udp_sender, &round.ended.udp_receiver) else {
+            continue;
+        };
+        let apart = sender.elapsed / i64::try_from(sender.sent).unwrap_or(i64::MAX).max(1);
+        found = found.and(Outages::of(&receiver.loss_runs, sender.sent, apart));
+        lost += receiver.loss_runs.iter().map(|(length, times)| length * times).sum::<u64>();
+    }
+    found.in_words(lost, "datagrams")
 }
 
 fn refusals(way: &str, end: &UdpSenderEnd) -> Vec<String> {
