@@ -14,7 +14,7 @@ use crate::progress::{Progress, Watch};
 use crate::request::Target;
 use crate::resolve::{Resolved, resolve};
 use crate::session::Session;
-use crate::stage::{Cause, Failure};
+use crate::stage::{ASK_FOR_NAT, ASK_FOR_PATH, ASK_FOR_SERVE, Cause, Failure};
 
 /// A version that was asked for, alive or not.
 pub(crate) struct Lane {
@@ -467,6 +467,18 @@ pub(crate) fn outcome(lanes: &[Lane], stop: &StopFlag) -> Outcome {
 const TOGETHER: Span = Span::from_secs(3);
 /// An echo flow so young, beside its round trips, is not opened again.
 const JUST_OPENED: Span = Span::from_millis(50);
+
+/// Does not blame the responder for the end of one version's session if it went on over another.
+pub(crate) fn note_single_loss(lanes: &mut [Lane]) {
+    if !lanes.iter().any(Lane::is_alive) {
+        return;
+    }
+    for unreachable in lanes.iter_mut().filter_map(|lane| lane.result.unreachable.as_mut()) {
+        if [ASK_FOR_SERVE, ASK_FOR_PATH].contains(&unreachable.advice.as_str()) {
+            unreachable.advice = ASK_FOR_NAT.to_owned();
+        }
+    }
+}
 
 /// Says on whose behalf nothing more will come.
 pub(crate) fn note_dead(lanes: &[Lane], watch: &mut Watch<'_>) {

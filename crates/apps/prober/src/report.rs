@@ -1,6 +1,7 @@
 //! From what the phases saw to the record.
 
 mod comparison;
+mod ends;
 pub(crate) mod hops;
 mod latency;
 pub(crate) mod owd;
@@ -151,6 +152,7 @@ pub(crate) fn finish(
         lane.check("finish");
     }
     lane::note_common_silence(&mut lanes);
+    lane::note_single_loss(&mut lanes);
     let cut = if stop.is_raised() { Vec::new() } else { cut_lanes(&mut lanes, findings) };
     let told = if cut.is_empty() { lane::outcome(&lanes, stop) } else { Outcome::Failed };
     let local: Vec<IpAddr> = lanes.iter().filter_map(|lane| lane.local).collect();
@@ -339,44 +341,14 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
             };
             warnings.push(format!("{name}: {hole}; {did}"));
         }
-        let with_figures = result.tcp.iter().filter(|tcp| !tcp.carried_nothing());
-        let mut phases = with_figures.map(|tcp| tcp.outcome).chain(result.udp.iter().map(|udp| udp.outcome));
-        if result.unreachable.is_none() && phases.any(|outcome| outcome == Outcome::Failed) {
+        let mut udp = result.udp.iter().map(|udp| udp.outcome);
+        if result.unreachable.is_none() && udp.any(|outcome| outcome == Outcome::Failed) {
             warnings.push(format!(
-                "{name}: a transfer did not end as planned; its figures stand for the time that was measured"
+                "{name}: a UDP stream did not end as planned; its figures stand for the time that was measured"
             ));
         }
+        warnings.extend(ends::warnings(&result.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
         for tcp in &result.tcp {
-            if tcp.carried_nothing() {
-                let planned =
-                    tcp.planned.map_or(String::new(), |planned| format!(" in the {planned} planned"));
-                warnings.push(format!(
-                    "{name}: TCP {} with {} stream(s) carried nothing{planned}: its rate is unknown",
-                    tcp.pedigree.direction.name(),
-                    tcp.streams,
-                ));
-            } else if let Some(why) = tcp.ended_early.as_ref().filter(|_| tcp.goodput.is_none()) {
-                warnings.push(format!(
-                    "{name}: TCP {} with {} stream(s) did not end as planned ({why}), and what came until then is too little to tell a rate",
-                    tcp.pedigree.direction.name(),
-                    tcp.streams,
-                ));
-            } else if let Some(why) = &tcp.ended_early {
-                warnings.push(format!(
-                    "{name}: TCP {} with {} stream(s) did not end as planned ({why}); its rate is that of the {} in which data came",
-                    tcp.pedigree.direction.name(),
-                    tcp.streams,
-                    tcp.measured,
-                ));
-            } else if tcp.limit.by != LimitedBy::RequestedRate
-                && tcp.warm_up.as_ref().is_some_and(|it| it.rule == netaware_probe::warm_up::NEVER_ENDED)
-            {
-                warnings.push(format!(
-                    "{name}: TCP {} with {} stream(s) was still speeding up when it ended; a longer --time would show more",
-                    tcp.pedigree.direction.name(),
-                    tcp.streams
-                ));
-            }
             if let Some(what) = tcp::fell_behind(tcp, &result.tcp) {
                 warnings.push(format!("{name}: {what}"));
             }

@@ -106,13 +106,13 @@ impl Failure {
             Cause::FalseResponder => "do not trust this responder: somebody may be impersonating it",
             Cause::UdpBlocked | Cause::UdpRejected(_) => "open the port for UDP as well as TCP",
             Cause::Stopping(_) => "measure again when 'netaware serve' runs there",
-            Cause::Unheard(_) => "see whether the path is up, and whether 'netaware serve' still runs there",
+            Cause::Unheard(_) => ASK_FOR_PATH,
             Cause::UnheardOverBoth(_) => {
                 "both IP versions fell silent together: see whether the path, this host's network and that host are up, \
                  and whether 'netaware serve' still runs there"
             }
             Cause::Cut(_) => "measure again when this host's network is up",
-            Cause::Lost(_) => "see whether 'netaware serve' still runs there",
+            Cause::Lost(_) => ASK_FOR_SERVE,
             Cause::Away(_) => "keep this host awake while it measures",
             Cause::Address(_)
             | Cause::Refused(..)
@@ -123,6 +123,15 @@ impl Failure {
         }
     }
 }
+
+/// The control connection ended, and nobody knows why.
+pub(crate) const ASK_FOR_SERVE: &str = "see whether 'netaware serve' still runs there";
+/// The same where nothing came any more.
+pub(crate) const ASK_FOR_PATH: &str =
+    "see whether the path is up, and whether 'netaware serve' still runs there";
+/// The same where the responder went on over the other IP version.
+pub(crate) const ASK_FOR_NAT: &str = "the other IP version went on with the same responder: see whether a NAT, a firewall \
+                                      or a router on the way of this version was restarted or forgot its connections";
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -23,6 +23,8 @@ pub enum Metric {
     DelayVariation,
     /// UDP loss, fraction of datagrams.
     UdpLoss,
+    /// Loss of the small, spaced requests on the idle path, fraction of requests.
+    IdleLoss,
     /// TCP connect time, ns.
     Connect,
 }
@@ -42,6 +44,7 @@ impl Metric {
             Self::LoadedRtt => "round trip under load",
             Self::DelayVariation => "delay variation",
             Self::UdpLoss => "UDP loss",
+            Self::IdleLoss => "idle loss",
             Self::Connect => "connect time",
         }
     }
@@ -105,6 +108,22 @@ pub struct MetricComparison {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
 }
+
+impl MetricComparison {
+    /// What a difference must exceed to count, of this margin and so many rounds.
+    pub fn needed(margin: f64, rounds: u64) -> f64 {
+        if rounds < 2 { margin * ONE_ROUND } else { margin }
+    }
+
+    /// The interval is clear of zero.
+    pub fn is_clear(&self) -> bool {
+        self.difference.lo > 0.0 || self.difference.hi < 0.0
+    }
+}
+
+/// With a single round nothing is known of how rounds differ: a difference must be this many
+/// margins to count.
+const ONE_ROUND: f64 = 3.0;
 
 /// What a person wants to do with the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use crate::{MatrixResult, Outcome, Record, TcpResult, VersionResult};
+use crate::{Direction, MatrixResult, Outcome, Record, TcpResult, VersionResult};
 
 /// The option of a record that names what the plan left out, and said so.
 pub const LEFT_OUT: &str = "left-out";
@@ -121,12 +121,39 @@ impl Record {
             return Vec::new();
         }
         let asked = self.asked();
-        let reached = self.versions.iter().filter(|version| version.unreachable.is_none());
+        // One that was lost on the way has figures of what went before.
+        let reached =
+            self.versions.iter().filter(|version| version.unreachable.is_none() || version.has_figures());
         let missing = reached.flat_map(|version| {
             let without = asked.iter().filter(|asked| !version.has_figure_of(**asked));
-            without.map(|asked| format!("{}: there is no figure of {asked}", version.version.name()))
+            let whole = without.map(ToString::to_string);
+            let what = whole.chain(self.missing_ways(version));
+            what.map(|what| format!("{}: there is no figure of {what}", version.version.name()))
+                .collect::<Vec<_>>()
         });
         missing.collect()
+    }
+
+    /// Directions of which another version has a figure, and this one, which has others of the kind,
+    /// has none.
+    fn missing_ways(&self, version: &VersionResult) -> Vec<String> {
+        let tcp = |of: &VersionResult, way: Direction| {
+            of.tcp.iter().any(|tcp| tcp.pedigree.direction == way && tcp.has_rate())
+        };
+        let udp = |of: &VersionResult, way: Direction| of.udp.iter().any(|udp| udp.pedigree.direction == way);
+        let others = || self.versions.iter().filter(|other| other.version != version.version);
+        let mut missing = Vec::new();
+        for way in [Direction::Reverse, Direction::Forward] {
+            let has_tcp = version.has_figure_of(Asked::Tcp);
+            if has_tcp && !tcp(version, way) && others().any(|other| tcp(other, way)) {
+                missing.push(format!("the rate over TCP {}", way.name()));
+            }
+            let has_udp = version.has_figure_of(Asked::Udp);
+            if has_udp && !udp(version, way) && others().any(|other| udp(other, way)) {
+                missing.push(format!("UDP {}", way.name()));
+            }
+        }
+        missing
     }
 
     /// There is something to show and to keep, be it of a version that was lost on the way.

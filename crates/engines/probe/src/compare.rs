@@ -8,7 +8,7 @@
 //! rounds alternate (ABBA), else a drift within rounds looks like a difference. **Biased**: with
 //! two rounds the interval covers 87 % instead of 95 % where rounds differ a lot; with one it knows
 //! nothing of other rounds, and we ask for a difference three times the margin and say that it was
-//! one. A version is favoured only if the interval excludes zero **and** the difference exceeds the
+//! one. What depends on the behaviour of TCP's flows needs more than that: see [`flow`]. A version is favoured only if the interval excludes zero **and** the difference exceeds the
 //! margin **and** nothing casts a [`RoundSamples::doubt`] on it; "no difference shown" is no proof
 //! of equality. A rate that was still growing when it ended is a lower bound: it may win and cannot
 //! lose. Each metric is judged at 95 % by itself: of twenty comparisons of equal paths one may
@@ -16,10 +16,12 @@
 //! 1998, method 10; margins of relevance as in equivalence testing (Schuirmann 1987), their values
 //! are ours and stand at the end of `compare/metric.rs`.
 
+mod flow;
 mod metric;
 mod verdict;
 
 use netaware_record::{Comparison, Direction, Metric, Use};
+use netaware_units::{BitRate, Span};
 
 pub use metric::compare_metric;
 
@@ -44,10 +46,26 @@ pub struct RoundSamples {
     pub shares: Option<[Share; 2]>,
     /// Whether the values of IPv4 and of IPv6 are lower bounds.
     pub lower_bounds: [bool; 2],
+    /// The rates of the transfers whose behaviour the metric depends on; absent for what is measured
+    /// on an idle path.
+    pub loads: Option<Loads>,
     /// A host and not the network set at least one of the values.
     pub host_limited: bool,
     /// Why no difference between them would say anything of the versions.
     pub doubt: Option<String>,
+}
+
+/// The transfers that a metric was measured with or beside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loads {
+    /// What they carried over IPv4 and over IPv6, if it is known.
+    pub rates: [Option<BitRate>; 2],
+    /// For how long those of one round were observed, the shorter of both versions.
+    pub observed: Span,
+    /// What the other transfer in this direction, with another number of streams, carried over
+    /// IPv4 and over IPv6 in the same rounds: a rate that differs between the versions because of
+    /// their paths differs there, too.
+    pub beside: Option<[BitRate; 2]>,
 }
 
 /// So many of so many.
@@ -66,7 +84,8 @@ pub struct Standing<'a> {
     pub out: Option<&'a str>,
     /// It broke off before its end.
     pub is_broken: bool,
-    /// Why it is of no use to TCP although it can be reached.
+    /// Why it is of no use to bulk transfers although it can be reached: nothing of them came
+    /// through, or the path cut each of them and none of the other version's.
     pub stalled: Option<&'a str>,
     /// Uses of which it has no figure that counts.
     pub lacks: &'a [Use],

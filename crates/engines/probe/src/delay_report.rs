@@ -173,6 +173,25 @@ impl EchoRound {
         blocks.filter_map(|block| spread_ns(block.iter().map(|sample| sample.rtt))).collect()
     }
 
+    /// The share of requests without an answer in blocks of [`LOSS_BLOCK`] neighbours, from the first
+    /// to the last that was answered: how losses scatter over time. A rest shorter than half a block
+    /// is left out.
+    pub fn loss_blocks(&self) -> Vec<f64> {
+        let samples = &self.log.samples;
+        let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Vec::new() };
+        let asked = last.seq - first.seq + 1;
+        let mut answered = samples.iter().map(|sample| sample.seq - first.seq).peekable();
+        let blocks =
+            (0..asked).step_by(LOSS_BLOCK as usize).map(|from| (from, (from + LOSS_BLOCK).min(asked)));
+        let whole = blocks.filter(|(from, until)| (until - from) * 2 >= LOSS_BLOCK);
+        whole
+            .map(|(from, until)| {
+                let came = std::iter::from_fn(|| answered.next_if(|seq| *seq < until)).count() as f64;
+                (1.0 - came / (until - from) as f64).max(0.0)
+            })
+            .collect()
+    }
+
     /// Routers crossed on the way there and back, as far as TTLs told.
     pub fn hops(&self) -> (Option<u8>, Option<u8>) {
         (self.log.hops_forward, self.log.hops_reverse)
@@ -342,6 +361,8 @@ fn spread_ns(delays: impl Iterator<Item = Span>) -> Option<f64> {
 /// Round trips of which one sample of delay variation is made: the 95th percentile of twenty is
 /// near their largest.
 pub const VARIATION_BLOCK: usize = 20;
+/// A burst of losses lasts over some neighbours, and hundreds of requests make tens of these.
+const LOSS_BLOCK: u64 = 10;
 /// Stands for "the responder did not tell"; what it tells is never negative.
 const UNKNOWN: Span = Span(-1);
 

@@ -1,12 +1,12 @@
 //! Lays the samples of both versions side by side, round by round.
 
-use netaware_probe::compare::{self, RoundSamples, Share, Standing};
+use netaware_probe::compare::{self, Loads, RoundSamples, Share, Standing};
 use netaware_probe::loss_split;
 use netaware_record::{
     Comparison, Direction, IpVersion, Metric, Outcome, Side, StreamEnd, TcpResult, UdpResult, Use,
     VersionResult,
 };
-use netaware_units::{ByteCount, Span};
+use netaware_units::{BitRate, ByteCount, Span};
 
 use super::{Findings, tcp};
 use crate::transfer::TcpRound;
@@ -21,13 +21,14 @@ pub(super) fn compare(versions: &[VersionResult], findings: &[Findings]) -> Opti
     debug_assert_eq!((v4.version, v6.version), (IpVersion::V4, IpVersion::V6));
     let pair = Pair { v4, v6, f4, f6 };
     let lacks = [v4, v6].map(lacks);
-    let standing = |result, lacks| Standing {
-        out: unreached(result),
-        is_broken: result.unreachable.is_some(),
-        stalled: stalled(result),
-        lacks,
-    };
-    Some(compare::compare(&pair.samples(), [standing(v4, &lacks[0]), standing(v6, &lacks[1])]))
+    let cut = [cut_by_path(v4, f4, f6), cut_by_path(v6, f6, f4)];
+    let standings = [0, 1].map(|n| Standing {
+        out: unreached(&versions[n]),
+        is_broken: versions[n].unreachable.is_some(),
+        stalled: stalled(&versions[n]).or(cut[n].as_deref()),
+        lacks: &lacks[n],
+    });
+    Some(compare::compare(&pair.samples(), standings))
 }
 
 /// Uses for which a version has no figure.
@@ -47,6 +48,41 @@ fn stalled(result: &VersionResult) -> Option<&'static str> {
     let stalled = |tcp: &TcpResult| tcp.carried_nothing() && tcp.outcome != Outcome::Interrupted;
     (!result.tcp.is_empty() && result.tcp.iter().all(stalled))
         .then_some("TCP connected, and its data did not come through")
+}
+
+/// That the path cut each transfer of a version in some direction, while its session lived and each
+/// of the other version's went to its end: such a path is of no use to a transfer that is longer.
+fn cut_by_path(result: &VersionResult, own: &Findings, other: &Findings) -> Option<String> {
+    if result.unreachable.is_some() {
+        return None;
+    }
+    let is_cut = |direction: &Direction| {
+        let all = |found: &Findings, is_so: fn(Outcome) -> bool| {
+            let mut rounds = found.tcp.iter().filter(|round| round.order.direction == *direction).peekable();
+            rounds.peek().is_some() && rounds.all(|round| is_so(round.ended.outcome))
+        };
+        all(own, |outcome| outcome == Outcome::Failed) && all(other, |outcome| outcome == Outcome::Complete)
+    };
+    let cut: Vec<Direction> = BULK.into_iter().rev().filter(is_cut).collect();
+    let rounds = || own.tcp.iter().filter(|round| cut.contains(&round.order.direction));
+    let largest = rounds().filter_map(largest_stream).max()?;
+    let ways = cut.iter().map(|way| way.name()).collect::<Vec<_>>().join(" and ");
+    Some(if largest == ByteCount(0) {
+        format!("TCP {ways} connected, and its data did not come through")
+    } else {
+        format!("the path cut each transfer {ways}: no stream carried more than {largest}")
+    })
+}
+
+/// What came of the stream of a transfer of which most came.
+fn largest_stream(round: &TcpRound) -> Option<ByteCount> {
+    let of_streams = round.ended.tcp_receiver.iter().flat_map(|end| &end.streams);
+    let told = of_streams.map(|stream| stream.bytes).max();
+    let counted = || {
+        let all: u64 = round.ended.receiver_ticks.iter().map(|tick| tick.bytes.0).sum();
+        Some(ByteCount(all / u64::from(round.order.streams.max(1))))
+    };
+    told.or_else(counted)
 }
 
 /// A version that broke half-way has figures all the same; only one without any is out of the
@@ -79,6 +115,12 @@ impl Pair<'_> {
                 |_| Vec::new(),
                 |found, _| variation(found),
             ),
+            self.of(
+                Metric::IdleLoss,
+                Direction::RoundTrip,
+                |_| Vec::new(),
+                |found, _| found.idle.iter().map(|run| run.round.loss_blocks()).collect(),
+            ),
         ];
         for direction in BULK {
             let none = |_: &VersionResult| Vec::new();
@@ -106,7 +148,11 @@ impl Pair<'_> {
             let idle = result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
             [from_result(result), from_findings(found, idle)].concat()
         };
-        let is_loss = metric == Metric::UdpLoss;
+        let share = |result| match metric {
+            Metric::UdpLoss => share(result, direction),
+            Metric::IdleLoss => idle_share(result),
+            _ => None,
+        };
         let both = [self.v4, self.v6];
         RoundSamples {
             metric,
@@ -115,11 +161,10 @@ impl Pair<'_> {
             rounds_v6: rounds(self.v6, self.f6),
             figures: goodput(self.v4, metric, direction)
                 .zip(goodput(self.v6, metric, direction))
+                .filter(|_| metric.more_is_better())
                 .map(Into::into),
-            shares: is_loss
-                .then(|| share(self.v4, direction).zip(share(self.v6, direction)))
-                .flatten()
-                .map(Into::into),
+            shares: share(self.v4).zip(share(self.v6)).map(Into::into),
+            loads: self.loads(metric, direction),
             lower_bounds: both.map(|result| is_lower_bound(result, metric, direction)),
             host_limited: self.host_limited(metric, direction),
             doubt: self.doubt(metric, direction),
@@ -130,28 +175,55 @@ impl Pair<'_> {
     fn doubt(&self, metric: Metric, direction: Direction) -> Option<String> {
         match metric {
             Metric::TcpSingle | Metric::TcpParallel | Metric::LoadedRtt => {
-                [self.v4, self.v6].into_iter().find_map(|result| did_not_last(result, direction))
+                let both = || [self.v4, self.v6].into_iter();
+                let broken = both().find_map(|result| broke_off(result, metric, direction));
+                broken.or_else(|| both().find_map(|result| did_not_last(result, direction)))
             }
             Metric::UdpLoss => unlike_rates(self.v4, self.v6, direction),
-            Metric::IdleRtt | Metric::DelayVariation | Metric::Connect => None,
+            Metric::IdleRtt | Metric::IdleLoss | Metric::DelayVariation | Metric::Connect => None,
         }
+    }
+
+    /// The transfers that a metric depends on.
+    fn loads(&self, metric: Metric, direction: Direction) -> Option<Loads> {
+        let both = [(self.v4, self.f4), (self.v6, self.f6)];
+        let of_idle =
+            |result: &VersionResult| result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
+        let beside = match metric {
+            Metric::TcpParallel => Some(Metric::TcpSingle),
+            Metric::TcpSingle => Some(Metric::TcpParallel),
+            _ => None,
+        };
+        let rates = match metric {
+            Metric::TcpSingle | Metric::TcpParallel | Metric::LoadedRtt => {
+                both.map(|(result, _)| goodput(result, metric, direction).map(|rate| BitRate(rate as u64)))
+            }
+            Metric::UdpLoss => [None; 2],
+            Metric::IdleRtt | Metric::IdleLoss | Metric::DelayVariation | Metric::Connect => return None,
+        };
+        let observed = both.map(|(result, found)| match metric {
+            Metric::UdpLoss => udp_time(found, direction),
+            _ => tcp_time(found, metric, direction, of_idle(result)),
+        });
+        let rate_of =
+            |metric: Metric, n: usize| transfers(both[n].0, metric, direction).find_map(|tcp| tcp.goodput);
+        let beside = beside.and_then(|other| Some([rate_of(other, 0)?, rate_of(other, 1)?]));
+        let observed = observed.into_iter().min().unwrap_or_default();
+        Some(Loads { rates, observed, beside })
     }
 
     /// Whether a host, and not the network, set a rate of either version.
     fn host_limited(&self, metric: Metric, direction: Direction) -> bool {
         let by_host = |result: &VersionResult| match metric {
-            Metric::TcpSingle | Metric::TcpParallel => result
-                .tcp
-                .iter()
-                .filter(|tcp| tcp.pedigree.direction == direction)
-                .filter(|tcp| (tcp.streams == 1) == (metric == Metric::TcpSingle))
-                .any(|tcp| tcp.limit.side == Side::Host),
+            Metric::TcpSingle | Metric::TcpParallel | Metric::LoadedRtt => {
+                transfers(result, metric, direction).any(|tcp| tcp.limit.side == Side::Host)
+            }
             Metric::UdpLoss => result
                 .udp
                 .iter()
                 .filter(|udp| udp.pedigree.direction == direction)
                 .any(|udp| udp.limit.side == Side::Host),
-            Metric::IdleRtt | Metric::LoadedRtt | Metric::DelayVariation | Metric::Connect => false,
+            Metric::IdleRtt | Metric::IdleLoss | Metric::DelayVariation | Metric::Connect => false,
         };
         by_host(self.v4) || by_host(self.v6)
     }
@@ -167,15 +239,22 @@ fn share(result: &VersionResult, direction: Direction) -> Option<Share> {
     (of > 0).then_some(Share { part: udp.loss.lost, of })
 }
 
-/// The transfers of which a metric is.
+fn idle_share(result: &VersionResult) -> Option<Share> {
+    let latency = result.latency.as_ref()?;
+    Some(Share { part: latency.lost, of: latency.settled() }).filter(|share| share.of > 0)
+}
+
+/// The transfers of which a metric is: round trips under load are those beside the most streams.
 fn transfers(
     result: &VersionResult,
     metric: Metric,
     direction: Direction,
 ) -> impl Iterator<Item = &TcpResult> {
+    let most = result.tcp.iter().map(|tcp| tcp.streams).max();
     let is_wanted = move |tcp: &&TcpResult| match metric {
         Metric::TcpSingle => tcp.streams == 1,
         Metric::TcpParallel => tcp.streams > 1,
+        Metric::LoadedRtt => Some(tcp.streams) == most,
         _ => false,
     };
     result.tcp.iter().filter(move |tcp| tcp.pedigree.direction == direction).filter(is_wanted)
@@ -188,9 +267,17 @@ fn goodput(result: &VersionResult, metric: Metric, direction: Direction) -> Opti
 
 fn is_lower_bound(result: &VersionResult, metric: Metric, direction: Direction) -> bool {
     let never_ended = |tcp: &TcpResult| {
-        tcp.warm_up.as_ref().is_some_and(|it| it.rule == netaware_probe::warm_up::NEVER_ENDED)
+        tcp.outcome == Outcome::Complete
+            && tcp.warm_up.as_ref().is_some_and(|it| it.rule == netaware_probe::warm_up::NEVER_ENDED)
     };
     transfers(result, metric, direction).any(never_ended)
+}
+
+/// A transfer that did not run to its end has the rate of a part of it, whatever that says.
+fn broke_off(result: &VersionResult, metric: Metric, direction: Direction) -> Option<String> {
+    let is_broken = transfers(result, metric, direction).any(|tcp| tcp.outcome == Outcome::Failed);
+    is_broken
+        .then(|| format!("TCP {} over {} broke off before its end", direction.name(), result.version.name()))
 }
 
 /// UDP was sent at less than TCP had reached, and much of it was lost: the path did not go on
@@ -262,7 +349,85 @@ fn loaded(found: &Findings, direction: Direction) -> Rounds {
     found.tcp.iter().filter(of_kind).filter_map(|round| Some(round.under_load()?.round.rtts_ns())).collect()
 }
 
+/// For how long the shortest of the transfers that a metric depends on counts.
+fn tcp_time(found: &Findings, metric: Metric, direction: Direction, idle: Option<Span>) -> Span {
+    let most = found.tcp.iter().map(|round| round.order.streams).max();
+    let is_wanted = |round: &&TcpRound| match metric {
+        Metric::TcpSingle => round.order.streams == 1,
+        Metric::TcpParallel => round.order.streams > 1,
+        _ => Some(round.order.streams) == most,
+    };
+    let rounds = found.tcp.iter().filter(|round| round.order.direction == direction).filter(is_wanted);
+    let counted = rounds.map(|round| {
+        tcp::measured(round, idle).counted().iter().map(|tick| tick.length.or_zero()).sum::<Span>()
+    });
+    counted.min().unwrap_or_default()
+}
+
+/// How long the shortest stream of the direction lasted.
+fn udp_time(found: &Findings, direction: Direction) -> Span {
+    let rounds = found.udp.iter().filter(|round| round.order.plan.direction == direction);
+    let lasted =
+        rounds.map(|round| round.ended.receiver_ticks.iter().map(|tick| tick.length.or_zero()).sum::<Span>());
+    lasted.min().unwrap_or_default()
+}
+
 fn losses(found: &Findings, direction: Direction) -> Rounds {
     let rounds = found.udp.iter().filter(|round| round.order.plan.direction == direction);
     rounds.map(|round| loss_split::per_tick(&round.ended.receiver_ticks)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_record::{TcpEnd, Unreachable};
+
+    use super::*;
+    use crate::bulk::Ended;
+    use crate::transfer::TcpOrder;
+
+    fn round(direction: Direction, outcome: Outcome, bytes: &[u64]) -> TcpRound {
+        let stream = |bytes: &u64| StreamEnd { bytes: ByteCount(*bytes), ..StreamEnd::default() };
+        let order = TcpOrder { streams: 4, ..TcpOrder::new(direction, Span::from_millis(50)) };
+        let end = TcpEnd { streams: bytes.iter().map(stream).collect(), ..TcpEnd::default() };
+        let ended = Ended { outcome, tcp_receiver: Some(end), ..Ended::default() };
+        TcpRound { order, ended, arrived: None, load: None }
+    }
+
+    fn found(tcp: Vec<TcpRound>) -> Findings {
+        Findings { tcp, ..Findings::default() }
+    }
+
+    #[test]
+    fn a_path_that_resets_each_transfer_is_not_no_difference_to_one_that_lets_them_end() {
+        use Direction::{Forward, Reverse};
+        use Outcome::{Complete, Failed, Interrupted};
+        let whole = || found([Reverse, Forward].map(|way| round(way, Complete, &[700_000])).into());
+        let cut = |down, up| {
+            let rounds = vec![round(Reverse, down, &[273_704, 255_516]), round(Forward, up, &[249_900])];
+            cut_by_path(&VersionResult::new(IpVersion::V6), &found(rounds), &whole())
+        };
+        let both = "the path cut each transfer down and up: no stream carried more than 267 KiB";
+        assert_eq!(cut(Failed, Failed).as_deref(), Some(both));
+        let one = "the path cut each transfer down: no stream carried more than 267 KiB";
+        assert_eq!(cut(Failed, Complete).as_deref(), Some(one));
+        // A person may end it, and a path that died takes the session with it.
+        assert_eq!((cut(Interrupted, Complete), cut(Complete, Complete)), (None, None));
+        let broken = || found(vec![round(Reverse, Failed, &[273_704])]);
+        let lost = VersionResult {
+            unreachable: Some(Unreachable {
+                stage: String::new(),
+                reason: String::new(),
+                advice: String::new(),
+            }),
+            ..VersionResult::new(IpVersion::V6)
+        };
+        assert_eq!(cut_by_path(&lost, &broken(), &whole()), None);
+        // The other version's were cut as well, or one round of this one was not.
+        assert_eq!(cut_by_path(&VersionResult::new(IpVersion::V6), &broken(), &broken()), None);
+        let mixed = found(vec![round(Reverse, Failed, &[9]), round(Reverse, Complete, &[700_000])]);
+        assert_eq!(cut_by_path(&VersionResult::new(IpVersion::V6), &mixed, &whole()), None);
+        let nothing = found(vec![round(Reverse, Failed, &[0])]);
+        let told = cut_by_path(&VersionResult::new(IpVersion::V6), &nothing, &whole()).unwrap();
+        assert_eq!(told, "TCP down connected, and its data did not come through");
+    }
 }

@@ -5,7 +5,7 @@ use netaware_stats::bootstrap::{PairedInterval, Resampling, Statistic, hierarchi
 use netaware_stats::interval::Interval;
 use netaware_stats::quantile;
 
-use super::{RoundSamples, Share};
+use super::{RoundSamples, Share, flow};
 use crate::loss_split::wilson;
 use crate::published::{SEED, interval};
 
@@ -33,10 +33,15 @@ pub fn compare_metric(samples: &RoundSamples) -> Option<MetricComparison> {
     };
     let (pairs, rounds) = of_rounds.map_or((0, 1), |(compared, ..)| (compared.pairs, compared.rounds));
     let margin = margin(samples.metric, v4, v6);
-    let needed = if rounds < 2 { margin * ONE_ROUND } else { margin };
+    let needed = MetricComparison::needed(margin, rounds as u64);
     let shown = difference.excludes_zero() && difference.estimate.abs() > needed;
     let winner = better(samples.metric, difference.estimate);
-    let doubt = samples.doubt.clone().or_else(|| loses_as_lower_bound(samples, winner));
+    let doubt = samples
+        .doubt
+        .clone()
+        .or_else(|| flow::is_lower_bound(samples, winner))
+        .or_else(|| flow::was_loaded_otherwise(samples, rounds, winner))
+        .or_else(|| flow::one_round_is_too_few(samples, rounds));
     Some(MetricComparison {
         metric: samples.metric,
         direction: samples.direction,
@@ -75,16 +80,6 @@ fn compare_rounds(samples: &RoundSamples, statistic: Statistic) -> Option<(Paire
     Some((PairedInterval { interval, pairs, ..compared }, of_v4, of_v6))
 }
 
-/// Somebody who was still getting faster might have won in the end.
-fn loses_as_lower_bound(samples: &RoundSamples, winner: Preference) -> Option<String> {
-    let loser = match winner {
-        Preference::V4 => (samples.lower_bounds[1], "IPv6"),
-        Preference::V6 => (samples.lower_bounds[0], "IPv4"),
-        _ => return None,
-    };
-    loser.0.then(|| format!("TCP over {} was still speeding up when it ended", loser.1))
-}
-
 impl Share {
     fn estimate(self) -> Option<f64> {
         (self.of > 0).then(|| self.part as f64 / self.of as f64)
@@ -116,7 +111,7 @@ fn thinned(rounds: Vec<Vec<f64>>, run: usize, statistic: Statistic) -> Vec<Vec<f
 /// what one meets.
 fn statistic(metric: Metric) -> Statistic {
     match metric {
-        Metric::TcpSingle | Metric::TcpParallel | Metric::UdpLoss => Statistic::Mean,
+        Metric::TcpSingle | Metric::TcpParallel | Metric::UdpLoss | Metric::IdleLoss => Statistic::Mean,
         Metric::IdleRtt | Metric::LoadedRtt | Metric::DelayVariation | Metric::Connect => Statistic::Median,
     }
 }
@@ -141,7 +136,7 @@ fn margin(metric: Metric, v4: f64, v6: f64) -> f64 {
         Metric::IdleRtt => (larger * RTT_MARGIN).max(RTT_MARGIN_NS),
         Metric::LoadedRtt | Metric::DelayVariation => (larger * QUEUE_MARGIN).max(QUEUE_MARGIN_NS),
         Metric::Connect => (larger * CONNECT_MARGIN).max(CONNECT_MARGIN_NS),
-        Metric::UdpLoss => LOSS_MARGIN,
+        Metric::UdpLoss | Metric::IdleLoss => LOSS_MARGIN,
     }
 }
 
@@ -150,9 +145,6 @@ const MOST_RESAMPLED: usize = 4000;
 /// Pairs of neighbours kept together: a burst of cross traffic lasts over several slices or round
 /// trips.
 const BLOCK: usize = 5;
-/// With a single round nothing is known of how rounds differ: a difference must be this many
-/// margins to count.
-const ONE_ROUND: f64 = 3.0;
 /// Headers alone make IPv6 slower by 1.4 % at 1500 bytes; nobody chooses a version for 5 %, and
 /// short transfers differ by that.
 const RATE_MARGIN: f64 = 0.05;

@@ -50,6 +50,7 @@ fn none() -> RoundSamples {
         figures: None,
         shares: None,
         lower_bounds: [false; 2],
+        loads: None,
         host_limited: false,
         doubt: None,
     }

@@ -21,7 +21,10 @@ fn verdict(purpose: Use, metrics: &[MetricComparison], standings: [Standing<'_>;
             (Some(why), None) => (preferred(v6, Preference::V6, purpose), format!("over IPv4 {why}")),
             (None, Some(why)) => (preferred(v4, Preference::V4, purpose), format!("over IPv6 {why}")),
             (Some(why), Some(_)) => (Preference::NotCompared, format!("over both versions {why}")),
-            (None, None) => weigh(&relevant(purpose, metrics), || too_little(purpose, [v4, v6])),
+            (None, None) => {
+                let (prefer, because) = weigh(&relevant(purpose, metrics), || too_little(purpose, [v4, v6]));
+                (prefer, because + broken_note([v4, v6]))
+            }
         },
     };
     Verdict { purpose, prefer, because }
@@ -31,6 +34,16 @@ fn verdict(purpose: Use, metrics: &[MetricComparison], standings: [Standing<'_>;
 fn preferred(standing: Standing<'_>, version: Preference, purpose: Use) -> Preference {
     let is_measured = !standing.is_broken && !standing.lacks.contains(&purpose);
     if is_measured { version } else { Preference::NotCompared }
+}
+
+/// That the figures of one version are those of a part of its phases.
+fn broken_note(standings: [Standing<'_>; 2]) -> &'static str {
+    match standings.map(|standing| standing.is_broken) {
+        [true, false] => " (IPv4 broke off before its end, and IPv6 did not)",
+        [false, true] => " (IPv6 broke off before its end, and IPv4 did not)",
+        [true, true] => " (both versions broke off before their end)",
+        [false, false] => "",
+    }
 }
 
 /// Why there is nothing to compare.
@@ -70,7 +83,7 @@ fn relevant(purpose: Use, metrics: &[MetricComparison]) -> Vec<&MetricComparison
         Use::Bulk if parallel => &[Metric::TcpParallel],
         Use::Bulk => &[Metric::TcpSingle],
         Use::Interactive => &[Metric::IdleRtt, Metric::LoadedRtt],
-        Use::Media => &[Metric::UdpLoss, Metric::DelayVariation, Metric::LoadedRtt],
+        Use::Media => &[Metric::UdpLoss, Metric::IdleLoss, Metric::DelayVariation, Metric::LoadedRtt],
     };
     let directions = [Direction::Reverse, Direction::Forward, Direction::RoundTrip];
     let wanted = order.iter().flat_map(|metric| directions.map(|direction| (*metric, direction)));
@@ -95,7 +108,7 @@ fn weigh(metrics: &[&MetricComparison], too_little: impl FnOnce() -> String) -> 
         (favouring(Preference::V4).collect(), favouring(Preference::V6).collect());
     match (v4.first(), v6.first()) {
         (None, None) if metrics.is_empty() => (Preference::NotCompared, too_little()),
-        (None, None) => (Preference::NoDifferenceShown, text(metrics)),
+        (None, None) => (Preference::NoDifferenceShown, text(&worse_ways(metrics))),
         (Some(_), None) => (Preference::V4, text(&v4)),
         (None, Some(_)) => (Preference::V6, text(&v6)),
         (Some(for_v4), Some(for_v6)) => {
@@ -103,6 +116,21 @@ fn weigh(metrics: &[&MetricComparison], too_little: impl FnOnce() -> String) -> 
             (Preference::NoDifferenceShown, contradiction + host_note(&[for_v4, for_v6]))
         }
     }
+}
+
+/// Of a delay or a loss the direction in which it is larger: who uses the path meets both, and the
+/// worse one decides what he feels. Of rates both directions, since each has its use.
+fn worse_ways<'a>(metrics: &[&'a MetricComparison]) -> Vec<&'a MetricComparison> {
+    let worst = |metric: &MetricComparison| metric.v4.max(metric.v6);
+    let mut kept: Vec<&MetricComparison> = Vec::new();
+    for one in metrics {
+        match kept.iter_mut().find(|other| other.metric == one.metric && !one.metric.more_is_better()) {
+            Some(other) if worst(one) > worst(other) => *other = one,
+            Some(_) => {}
+            None => kept.push(one),
+        }
+    }
+    kept
 }
 
 fn host_note(told: &[&MetricComparison]) -> &'static str {
@@ -150,7 +178,7 @@ fn in_unit(metric: Metric, value: f64) -> String {
     let size = value.abs();
     match metric {
         Metric::TcpSingle | Metric::TcpParallel => format!("{sign}{}", BitRate(size.round() as u64)),
-        Metric::UdpLoss => format!("{sign}{:.2} %", size * 100.0),
+        Metric::UdpLoss | Metric::IdleLoss => format!("{sign}{:.2} %", size * 100.0),
         Metric::IdleRtt | Metric::LoadedRtt | Metric::DelayVariation | Metric::Connect => {
             format!("{sign}{}", Span::from_nanos(size.round() as i64))
         }

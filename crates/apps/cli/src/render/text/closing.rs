@@ -12,7 +12,9 @@ pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::R
     let why = |v: &VersionResult| v.unreachable.as_ref().map(because).or_else(|| stalled(v));
     let failed: Vec<_> = record.versions.iter().filter_map(|v| Some((v, why(v)?))).collect();
     if !failed.is_empty() {
-        writeln!(out, "\n{}", paint.heading("NOT MEASURED"))?;
+        let is_partly = |(v, _): &(&VersionResult, String)| v.unreachable.is_some() && v.has_figures();
+        let heading = if failed.iter().all(is_partly) { "NOT MEASURED TO THE END" } else { "NOT MEASURED" };
+        writeln!(out, "\n{}", paint.heading(heading))?;
     }
     for (version, why) in failed {
         let lead = format!("  {}  ", version.version.name());

@@ -22,6 +22,9 @@ pub(super) fn write(out: &mut dyn Write, found: &Comparison, paint: Paint) -> io
     if found.metrics.iter().any(|m| m.host_limited) {
         writeln!(out, "{}", paint.faint("    * set by a host, not by the network"))?;
     }
+    for reason in reasons(&found.metrics) {
+        writeln!(out, "{}", paint.faint(&paragraph("    ", &reason)))?;
+    }
     if !found.verdicts.is_empty() {
         writeln!(out, "\n{}", paint.heading("VERDICT"))?;
     }
@@ -42,13 +45,40 @@ pub(super) fn write(out: &mut dyn Write, found: &Comparison, paint: Paint) -> io
     Ok(())
 }
 
+/// Why a difference whose interval is clear of zero is none that is shown. Metrics with the same
+/// reason share a sentence.
+fn reasons(metrics: &[MetricComparison]) -> Vec<String> {
+    let mut said: Vec<(String, Vec<String>)> = Vec::new();
+    let unshown = |m: &&MetricComparison| m.favours == Preference::NoDifferenceShown && m.is_clear();
+    for m in metrics.iter().filter(unshown) {
+        let needed = MetricComparison::needed(m.margin, m.rounds);
+        let why = match &m.doubt {
+            Some(doubt) => doubt.clone(),
+            None if m.difference.estimate.abs() <= m.margin => "less than matters to anybody".to_owned(),
+            None if m.difference.estimate.abs() <= needed => {
+                "less than three times what matters, which one round must show".to_owned()
+            }
+            None => continue,
+        };
+        match said.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, names)) => names.push(name(m)),
+            None => said.push((why, vec![name(m)])),
+        }
+    }
+    said.into_iter().map(|(why, names)| format!("{}: {why}", names.join("; "))).collect()
+}
+
+/// "TCP, one stream, up".
+fn name(m: &MetricComparison) -> String {
+    match m.direction {
+        Direction::RoundTrip => m.metric.name().to_owned(),
+        way => format!("{}, {}", m.metric.name(), way.name()),
+    }
+}
+
 fn row(out: &mut dyn Write, m: &MetricComparison, paint: Paint) -> io::Result<()> {
-    let direction = match m.direction {
-        Direction::RoundTrip => String::new(),
-        way => format!(", {}", way.name()),
-    };
     let mark = if m.host_limited { "*" } else { "" };
-    let name = format!("  {}{direction}{mark}", m.metric.name());
+    let name = format!("  {}{mark}", name(m));
     let (difference, bounds) = difference(m);
     let better = match m.favours {
         Preference::V4 => "IPv4",
@@ -76,7 +106,7 @@ fn difference(m: &MetricComparison) -> (String, String) {
     let largest = lo.abs().max(hi.abs()).max(estimate.abs());
     let (unit, scale) = match m.metric {
         Metric::TcpSingle | Metric::TcpParallel => figures::rate_unit(largest),
-        Metric::UdpLoss => ("%", 0.01),
+        Metric::UdpLoss | Metric::IdleLoss => ("%", 0.01),
         _ => figures::time_unit(largest),
     };
     let decimals = decimals((hi - lo) / 2.0 / scale).min(3);
@@ -90,4 +120,41 @@ fn difference(m: &MetricComparison) -> (String, String) {
         }
     };
     (format!("{} {unit}", shown(estimate)), format!("{} .. {}", shown(lo), shown(hi)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_clear_of_zero_is_not_none_shown_without_a_reason() {
+        let of = |metric, estimate: f64, rounds, doubt: Option<&str>| MetricComparison {
+            metric,
+            direction: Direction::Reverse,
+            v4: 100.0,
+            v6: 100.0 + estimate,
+            difference: Interval { estimate, lo: estimate - 0.5, hi: estimate + 0.5, confidence: 0.95 },
+            pairs: 30,
+            rounds,
+            margin: 5.0,
+            favours: Preference::NoDifferenceShown,
+            host_limited: false,
+            doubt: doubt.map(str::to_owned),
+        };
+        let metrics = [
+            of(Metric::TcpSingle, 2.0, 2, None),
+            of(Metric::TcpParallel, 3.0, 1, None),
+            of(Metric::LoadedRtt, 9.0, 1, None),
+            of(Metric::UdpLoss, 90.0, 2, Some("the streams had unlike rates")),
+            // This one is not clear of zero.
+            of(Metric::IdleLoss, 0.1, 2, None),
+            MetricComparison { favours: Preference::V4, ..of(Metric::Connect, 90.0, 2, None) },
+        ];
+        let want = [
+            "TCP, one stream, down; TCP, parallel streams, down: less than matters to anybody",
+            "round trip under load, down: less than three times what matters, which one round must show",
+            "UDP loss, down: the streams had unlike rates",
+        ];
+        assert_eq!(reasons(&metrics), want);
+    }
 }
