@@ -71,8 +71,27 @@ pub(crate) struct Watch<'a> {
     total: Span,
     /// That queues drain after the time is up has been said.
     is_draining_said: bool,
-    /// What comes after the transfer that runs, where that is known.
-    afterwards: Option<Span>,
+    /// What comes after the transfer that runs.
+    afterwards: Afterwards,
+    /// That the end of a transfer is overdue has been said, where what follows is planned anew.
+    is_overdue_said: bool,
+}
+
+/// What comes after the transfer that runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Afterwards {
+    /// So much, whatever the transfer takes.
+    Fixed(Span),
+    /// It is planned anew then, from what time is left, and takes no less than this.
+    AtLeast(Span),
+}
+
+impl Afterwards {
+    fn least(self) -> Span {
+        match self {
+            Self::Fixed(span) | Self::AtLeast(span) => span,
+        }
+    }
 }
 
 impl<'a> Watch<'a> {
@@ -82,7 +101,8 @@ impl<'a> Watch<'a> {
             began_at: netaware_io::clock::now(),
             total,
             is_draining_said: false,
-            afterwards: None,
+            afterwards: Afterwards::AtLeast(Span::ZERO),
+            is_overdue_said: false,
         }
     }
 
@@ -129,13 +149,13 @@ impl<'a> Watch<'a> {
     }
 
     /// What is to be done after the transfer that begins now.
-    pub(crate) fn will_go_on_for(&mut self, afterwards: Option<Span>) {
+    pub(crate) fn will_go_on_for(&mut self, afterwards: Afterwards) {
         self.afterwards = afterwards;
     }
 
     /// A transfer that was asked for has begun and is over in `lasts`.
     pub(crate) fn has_begun(&mut self, lasts: Span) {
-        if let Some(afterwards) = self.afterwards {
+        if let Afterwards::Fixed(afterwards) = self.afterwards {
             self.review(lasts + afterwards, REPEATED);
         }
     }
@@ -152,28 +172,35 @@ impl<'a> Watch<'a> {
     /// The same of one transfer among others, whose plan contains what queues usually take to
     /// drain: said where the time is nearly up.
     pub(crate) fn drains_late(&mut self, at_most: Span) {
-        let done = self.done();
-        if done + NEARLY >= self.total && longer(self.total, done + at_most, "").is_some() {
-            self.drains(at_most);
-            self.total = done + at_most;
+        let is_nearly_up = self.done() + self.afterwards.least() + NEARLY >= self.total;
+        if is_nearly_up && !self.is_draining_said {
+            self.may_take(at_most, DRAINING);
         }
     }
 
-    /// One transfer among others does not end. Where what comes after it is planned anew, only this
-    /// one may make the whole longer than was promised.
+    /// One transfer among others does not end.
     pub(crate) fn ends_late(&mut self, at_most: Span) {
         match self.afterwards {
-            Some(_) => self.waits_for_an_end(at_most),
-            None => self.announce_because(at_most, OVERDUE),
+            Afterwards::Fixed(_) => self.waits_for_an_end(at_most),
+            Afterwards::AtLeast(_) => self.may_take(at_most, OVERDUE),
         }
     }
 
     /// The time of a transfer is up, nothing more comes of it, and its end is waited for. Said
     /// where that makes the whole longer than was promised.
     pub(crate) fn waits_for_an_end(&mut self, at_most: Span) {
-        let whole =
-            self.afterwards.map_or(self.done().max(self.total), |later| self.done() + later) + at_most;
-        self.review(whole - self.done(), OVERDUE);
+        self.review(at_most + self.afterwards.least(), OVERDUE);
+    }
+
+    /// The transfer that runs takes `at_most` longer, which is the worst that can come. Said once:
+    /// what it has really taken is known when it is over, and what follows is planned by that.
+    fn may_take(&mut self, at_most: Span, why: &str) {
+        let whole = self.done() + at_most + self.afterwards.least();
+        if !self.is_overdue_said && is_longer(self.total, whole) {
+            let note = format!("this may take up to {} instead of {}: {why}", rounded(whole), self.total);
+            self.tell(Progress::Longer(note));
+            (self.is_overdue_said, self.total) = (true, whole);
+        }
     }
 
     /// Waiting for other measurements is not part of the plan: the clock is put back.
@@ -203,12 +230,21 @@ pub(crate) const REPEATED: &str =
 
 /// What is said of a measurement that takes `whole` where `promised` was the promise.
 fn longer(promised: Span, whole: Span, why: &str) -> Option<String> {
-    let rounded = Span::from_secs((whole + whole / 20).nanos() / 1_000_000_000 + 1);
-    let is_longer = whole > promised + promised / 10 + NOTICEABLE;
-    is_longer.then(|| format!("this takes about {rounded} instead of {promised}: {why}"))
+    is_longer(promised, whole)
+        .then(|| format!("this takes about {} instead of {promised}: {why}", rounded(whole)))
+}
+
+fn is_longer(promised: Span, whole: Span) -> bool {
+    whole > promised + promised / 10 + NOTICEABLE
+}
+
+/// Whole seconds, with something in hand.
+fn rounded(whole: Span) -> Span {
+    Span::from_secs((whole + whole / 20).nanos() / 1_000_000_000 + 1)
 }
 
 const OVERDUE: &str = "the end of a transfer is overdue, and it is waited for";
+const DRAINING: &str = "what is still in the path's queues is waited for";
 /// What a plan has left when its last transfer ends.
 const NEARLY: Span = Span::from_secs(1);
 /// Less than this is not worth a word.
@@ -235,7 +271,7 @@ mod tests {
             watch.review(Span::from_millis(6000 + more), REPEATED);
         }
         assert_eq!(watch.total, Span::from_secs(6), "within what a promise allows");
-        watch.will_go_on_for(Some(Span::from_secs(4)));
+        watch.will_go_on_for(Afterwards::Fixed(Span::from_secs(4)));
         watch.has_begun(Span::from_millis(3200));
         assert!(watch.total >= Span::from_millis(7200));
         // Once told it is the promise.
@@ -266,25 +302,54 @@ mod tests {
         assert!(note.ends_with("is looked into: this takes up to 3.00 s longer"), "{note}");
     }
 
+    /// What is said by `tell`, and what is promised then.
+    fn said(total: i64, afterwards: Afterwards, tell: impl Fn(&mut Watch<'_>)) -> (Span, Vec<String>) {
+        let mut notes = Vec::new();
+        let mut listener = |progress| {
+            if let Progress::Longer(note) = progress {
+                notes.push(note);
+            }
+        };
+        let mut watch = Watch::new(Span::from_secs(total), &mut listener);
+        watch.will_go_on_for(afterwards);
+        tell(&mut watch);
+        (watch.total, notes)
+    }
+
     #[test]
     fn an_end_that_is_overdue_is_announced_where_it_breaks_the_promise() {
-        let said = |total: i64, at_most: i64| {
-            let mut notes = Vec::new();
-            let mut listener =
-                |progress| notes.extend(matches!(progress, Progress::Longer(_)).then_some(progress));
-            let mut watch = Watch::new(Span::from_secs(total), &mut listener);
-            watch.waits_for_an_end(Span::from_millis(at_most));
-            watch.waits_for_an_end(Span::from_millis(at_most));
-            (watch.total, notes)
+        let waits = |watch: &mut Watch<'_>| {
+            watch.waits_for_an_end(Span::from_millis(2600));
+            watch.waits_for_an_end(Span::from_millis(2600));
         };
-        let (total, notes) = said(8, 2600);
-        let [Progress::Longer(first), Progress::Longer(second)] = notes.as_slice() else {
-            panic!("{notes:?}")
+        let (total, notes) = said(8, Afterwards::Fixed(Span::from_millis(7500)), waits);
+        let [note] = notes.as_slice() else { panic!("{notes:?}: a wait that is over is none to come") };
+        assert!(note.starts_with("this takes about 11.0 s instead of 8.00 s: "), "{note}");
+        assert!((Span::from_millis(10_100)..Span::from_millis(10_300)).contains(&total), "{total}");
+        // One that a later part of the plan makes up for is no news.
+        let in_time = Afterwards::Fixed(Span::from_secs(5));
+        assert_eq!(said(8, in_time, waits), (Span::from_secs(8), Vec::new()));
+    }
+
+    #[test]
+    fn ends_that_are_overdue_in_a_test_are_one_warning_and_no_chain_of_promises() {
+        let waits = |watch: &mut Watch<'_>| {
+            for at_most in [2600, 2600, 12_000] {
+                watch.ends_late(Span::from_millis(at_most));
+                watch.drains_late(Span::from_millis(at_most));
+            }
         };
-        assert!(first.starts_with("this takes about 12.0 s instead of 8.00 s: "), "{first}");
-        assert!(second.starts_with("this takes about 14.0 s instead of 10.6 s: "), "{second}");
-        assert!((Span::from_millis(13_200)..Span::from_secs(14)).contains(&total), "{total}");
-        // A short wait within the promise's tenth is no news.
-        assert_eq!(said(60, 2600), (Span::from_secs(60), Vec::new()));
+        let (total, notes) = said(15, Afterwards::AtLeast(Span::from_secs(15)), waits);
+        let [note] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(note.starts_with("this may take up to 19.0 s instead of 15.0 s: "), "{note}");
+        assert!(total < Span::from_secs(18), "{total}");
+        // What follows is planned from what time is left.
+        assert_eq!(
+            said(15, Afterwards::AtLeast(Span::from_secs(2)), |watch| {
+                watch.ends_late(Span::from_millis(2600));
+            })
+            .1,
+            Vec::<String>::new()
+        );
     }
 }

@@ -10,6 +10,7 @@
 //! How many rounds and phases there are and how long they last is planned once the path's round
 //! trip is known ([`planning`]), and again before each direction of each turn.
 
+mod behind;
 mod planning;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -25,12 +26,14 @@ use crate::estimation::{self, AvailableMethod, CapacityMethod, Estimation, Estim
 use crate::lane::{self, Lane};
 use crate::lease;
 use crate::path;
-use crate::progress::{Progress, Watch};
+use crate::progress::{Afterwards, Progress, Watch};
 use crate::report::{self, Findings, Seen};
 use crate::request::{Directions, TestRequest};
 use crate::transfer::{self, TcpOrder, TcpRound, UdpOrder, UdpRound};
+use behind::Behind;
 use planning::{
-    Ask, Block, Carried, Datagram, Extent, IdleRhythm, PathKnown, Phase, Plan, Promise, Rest, UdpRate, WarmUp,
+    Ask, Block, Carried, Datagram, Extent, IdleRhythm, PathKnown, Phase, Plan, Promise, Rest, Step, UdpRate,
+    WarmUp,
 };
 
 /// Payload of a request and of its response.
@@ -72,12 +75,17 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
             (course, paths) = Course::of(request, &lanes);
         }
     }
+    let mut exchanging = watch.done() - opened_at;
     lane::attach_echo(&mut lanes, &request.target, lease + ECHO_MARGIN, largest_echoes());
     if !stop.is_raised() {
         watch.phase("path MTU", None);
         path::explore_all(&mut lanes);
     }
-    course.was_set_up(&paths, watch.done() - opened_at);
+    // Where datagrams are dropped for good, waiting for them shows nothing of the exchanges.
+    if lanes.iter().all(has_healthy_udp) {
+        exchanging = watch.done() - opened_at;
+    }
+    course.was_set_up(&paths, exchanging);
     let mut run = Run { request, stop, lanes, findings, watch };
     let plan = course.settle(&mut run, path_time);
     course.idle_latency(&mut run, plan);
@@ -92,7 +100,8 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     course.rounds(&mut run, plan);
     run.watch.phase("done", None);
     let Run { lanes, findings, .. } = run;
-    if let Some(what) = course.extent.left_out(course.ask) {
+    let planned = course.extents.first().copied().unwrap_or(Extent::Whole);
+    if let Some(what) = planned.left_out(course.ask) {
         opened.leave_out(what);
     }
     let mut record = report::finish(opened, lanes, &findings, stop);
@@ -151,6 +160,12 @@ impl Run<'_, '_> {
     }
 }
 
+/// Datagrams of all sizes that its link takes come through, or the lane is dead.
+fn has_healthy_udp(lane: &Lane) -> bool {
+    let vanish = lane.result.path.as_ref().is_some_and(|path| path.mtu_vanishes.is_some());
+    !lane.is_alive() || (lane.echo.is_some() && !vanish)
+}
+
 /// What is known of each path, and how long the rest may take.
 struct Course {
     ask: Ask,
@@ -159,7 +174,9 @@ struct Course {
     rhythms: Vec<IdleRhythm>,
     /// When it is to be over, and by how much that may be exceeded before something is left out.
     promise: Promise,
-    extent: Extent,
+    /// Of each round.
+    extents: Vec<Extent>,
+    behind: Behind,
     notes: Vec<String>,
 }
 
@@ -195,7 +212,8 @@ impl Course {
             known: lanes.iter().map(|lane| [PathKnown::new(lane.round_trip()); 2]).collect(),
             rhythms: lanes.iter().map(|_| IdleRhythm::new()).collect(),
             promise: Promise { ends: request.budget, announced: Span::ZERO, tolerance: Span::ZERO, said: 0 },
-            extent: Extent::Whole,
+            extents: vec![Extent::Whole],
+            behind: Behind::default(),
             notes: Vec::new(),
         }
     }
@@ -214,10 +232,12 @@ impl Course {
     /// Plans the rest, and says what it leaves out or by how much it is longer than asked for.
     fn settle(&mut self, run: &mut Run<'_, '_>, path_time: Span) -> Plan {
         let (done, budget) = (run.watch.done(), run.request.budget);
+        self.note_flows(&run.lanes);
+        self.behind = Behind::new(self.known.clone());
         let paths = self.alive_paths(&run.lanes);
         let plan = planning::plan(self.ask, &paths, budget - done);
         let takes = done + plan.takes;
-        self.extent = plan.extent;
+        self.extents = vec![plan.extent; plan.rounds.into()];
         self.promise = Promise {
             ends: takes + path_time,
             announced: takes + path_time,
@@ -246,16 +266,23 @@ impl Course {
             return None;
         }
         let slowest = paths.iter().map(|known| known.round_trip).max().unwrap_or_default();
-        let enough = done + plan.whole;
         Some(format!(
             "{budget} is too short for the whole test on a path with a round trip of {slowest}; {}; -t {} would be \
              enough for all of it",
             what.join("; "),
-            seconds(enough + enough / 10)
+            seconds(done + done / 10 + plan.enough)
         ))
     }
 
+    /// A lane whose flow of datagrams could not be opened, or broke, has no UDP.
+    fn note_flows(&mut self, lanes: &[Lane]) {
+        for (lane, known) in lanes.iter().zip(&mut self.known) {
+            known.iter_mut().for_each(|known| known.has_udp = lane.echo.is_some());
+        }
+    }
+
     fn idle_latency(&mut self, run: &mut Run<'_, '_>, plan: Plan) {
+        let (began, paths) = (run.watch.done(), self.alive_paths(&run.lanes));
         for block in 0..plan.blocks {
             for turn in lane::turns(run.lanes.len(), block) {
                 if !run.goes_on(turn) {
@@ -281,6 +308,7 @@ impl Course {
                 run.findings[turn].idle.push(echoes);
             }
         }
+        self.behind.note_idle(run.watch.done() - began, planning::idle_time(&paths, plan.blocks));
     }
 
     /// All turns, in order. What proves too slow on the way is left out, and that is said.
@@ -301,61 +329,94 @@ impl Course {
         }
     }
 
-    fn ahead(&self, agenda: &VecDeque<Leg>) -> Vec<PathKnown> {
-        agenda.iter().map(|leg| self.known[leg.lane][way(leg.direction)]).collect()
+    fn extent(&self, round: u16) -> Extent {
+        self.extents.get(usize::from(round)).copied().unwrap_or(Extent::Whole)
+    }
+
+    fn ahead<'a>(&self, legs: impl IntoIterator<Item = &'a Leg>) -> Vec<Step> {
+        let known = |leg: &Leg| self.known[leg.lane][way(leg.direction)];
+        legs.into_iter().map(|leg| Step { known: known(leg), extent: self.extent(leg.round) }).collect()
+    }
+
+    fn cause(&self) -> String {
+        self.behind.cause(self.ask, &self.known)
     }
 
     /// Leaves out later rounds, and then phases, where the rest no longer fits.
     fn cut(&mut self, run: &mut Run<'_, '_>, agenda: &mut VecDeque<Leg>) {
-        let left = self.promise.ends - run.watch.done();
+        self.note_flows(&run.lanes);
+        self.cut_rounds(run, agenda);
         let Some(round) = agenda.front().map(|leg| leg.round) else { return };
-        let fits = |it: &Self, agenda: &VecDeque<Leg>| {
-            planning::needed(it.ask, it.extent, &it.ahead(agenda)) <= left + it.promise.tolerance
-        };
-        // Another round of transfers that are too short would say nothing that this one does not,
-        // and its time makes those of this round longer.
-        let fits_well = |it: &Self, agenda: &VecDeque<Leg>| {
-            let is_more = agenda.iter().any(|leg| leg.round > 0);
-            let needed = planning::needed_well(it.ask, it.extent, &it.ahead(agenda));
-            !is_more || needed <= left
-        };
-        let alive = (0..run.lanes.len()).filter(|lane| run.goes_on(*lane)).count();
-        let is_new = round > 0 && agenda.iter().filter(|leg| leg.round == round).count() == alive * 2;
-        let before = agenda.len();
-        if !fits_well(self, agenda) {
-            agenda.retain(|leg| leg.round == round);
-        }
-        if is_new && !fits_well(self, agenda) {
-            agenda.clear();
-        }
-        if agenda.len() < before {
-            let first = if agenda.is_empty() { round } else { round + 1 } + 1;
-            let note = format!("rounds from {first} on were left out: the path is slower than planned");
-            run.note(&mut self.notes, note);
-        }
-        let ahead = self.ahead(agenda);
-        if !fits(self, agenda)
-            && planning::are_near(&ahead)
-            && self.stay_in_time(run, planning::needed(self.ask, self.extent, &ahead), true)
+        let left = self.promise.ends - run.watch.done();
+        let needed = |it: &Self| planning::needed(it.ask, &it.ahead(agenda.iter()));
+        let fits = |it: &Self| needed(it) <= left + it.promise.tolerance;
+        let rest = needed(self);
+        if round == 0
+            && !fits(self)
+            && planning::are_near(&self.ahead(agenda.iter()))
+            && self.stay_in_time(run, rest, true)
         {
             // Phases would save little, and a version that is slow must not cost the other's.
             return;
         }
-        while !fits(self, agenda) && self.extent > Extent::SeveralStreams {
-            self.extent = self.extent.less();
-            if let Some(what) = self.extent.left_out(self.ask) {
-                let note = format!("left out from here on: {what}; the path is slower than planned");
+        while !fits(self) && self.extent(round) > Extent::SeveralStreams {
+            self.extents[usize::from(round)] = self.extent(round).less();
+            if let Some(what) = self.extent(round).left_out(self.ask) {
+                let note = format!("left out from here on: {what}; {}", self.cause());
                 run.note(&mut self.notes, note);
             }
+        }
+        if round > 0 && !fits(self) {
+            let note = format!("the rest of round {} was left out: {}", round + 1, self.cause());
+            run.note(&mut self.notes, note);
+            agenda.clear();
+        }
+    }
+
+    /// Leaves out the rounds behind the present one that no longer fit, and parts of one that is
+    /// about to begin.
+    fn cut_rounds(&mut self, run: &mut Run<'_, '_>, agenda: &mut VecDeque<Leg>) {
+        let Some(round) = agenda.front().map(|leg| leg.round) else { return };
+        let alive = (0..run.lanes.len()).filter(|lane| run.goes_on(*lane)).count();
+        let of_round = agenda.iter().filter(|leg| leg.round == round).count();
+        let begins = round > 0 && of_round == alive * 2;
+        let first = if begins { round } else { round + 1 };
+        let later: Vec<Vec<PathKnown>> = (first..)
+            .map(|round| self.ahead(agenda.iter().filter(|leg| leg.round == round)))
+            .take_while(|steps| !steps.is_empty())
+            .map(|steps| steps.into_iter().map(|step| step.known).collect())
+            .collect();
+        if later.is_empty() {
+            return;
+        }
+        let before = self.ahead(agenda.iter().filter(|leg| leg.round < first));
+        // A round that is missing is worth more than the little that it takes longer.
+        let left = self.promise.ends - run.watch.done() + self.promise.tolerance / 2;
+        let kept = planning::later_rounds(self.ask, &before, &later, left);
+        let end = first + u16::try_from(kept.rounds).unwrap_or(u16::MAX);
+        for extent in self.extents.iter_mut().skip(first.into()) {
+            *extent = kept.extent;
+        }
+        if begins
+            && kept.rounds > 0
+            && let Some(what) = kept.extent.left_out(self.ask)
+        {
+            let note = format!("round {} goes without {what}: {}", first + 1, self.cause());
+            run.note(&mut self.notes, note);
+        }
+        if kept.rounds < later.len() {
+            agenda.retain(|leg| leg.round < end);
+            let note = format!("rounds from {} on were left out: {}", end + 1, self.cause());
+            run.note(&mut self.notes, note);
         }
     }
 
     /// One direction of one version's turn. Of what is `ahead`, so many are of the present round.
-    fn leg(&mut self, run: &mut Run<'_, '_>, leg: Leg, ahead: &[PathKnown], of_round: usize) {
+    fn leg(&mut self, run: &mut Run<'_, '_>, leg: Leg, ahead: &[Step], of_round: usize) {
         let left = self.promise.ends - run.watch.done();
         let known = self.known[leg.lane][way(leg.direction)];
-        let plan = planning::durations(self.ask, self.extent, &known, ahead, left);
-        let needed = self.extent.direction_cost(self.ask, &known)
+        let plan = planning::durations(self.ask, ahead, left);
+        let needed = self.extent(leg.round).direction_cost(self.ask, &known)
             + plan.iter().map(|(_, duration)| *duration).sum::<Span>()
             + plan
                 .iter()
@@ -372,23 +433,27 @@ impl Course {
             lane::keep_reserved(&mut run.lanes, needed, left + LEASE_MARGIN, run.stop, &mut run.watch);
         }
         // Later rounds are left out sooner than the test is made longer.
-        let later = planning::needed(self.ask, self.extent, ahead.get(1..of_round).unwrap_or_default());
-        let after = ahead.get(1..).unwrap_or_default();
-        let later_well = planning::needed_well(self.ask, self.extent, after);
+        let later = planning::needed(self.ask, ahead.get(1..of_round).unwrap_or_default());
+        let later_well = planning::needed_well(self.ask, ahead.get(1..).unwrap_or_default());
         let mut rest: Span = plan.iter().map(|(phase, duration)| *duration + phase.overhead(&known)).sum();
         for (phase, duration) in plan {
             if !run.goes_on(leg.lane) {
                 return;
             }
-            // In the first round nothing stands for it.
-            let may_be_left_out = phase != Phase::SeveralStreams || leg.round > 0;
-            let is_in_time = self.stay_in_time(run, rest + later, may_be_left_out);
+            // In the first round nothing stands for it, and a later one makes no test longer.
+            let is_in_time = if leg.round > 0 {
+                run.watch.will_go_on_for(Afterwards::AtLeast(Span::ZERO));
+                self.promise.holds(run.watch.done(), rest + later)
+            } else {
+                run.watch.will_go_on_for(Afterwards::AtLeast((rest - duration + later).or_zero()));
+                self.stay_in_time(run, rest + later, phase != Phase::SeveralStreams)
+            };
             let duration = self.outlasting(run, leg, phase, duration, rest + later_well);
             rest = rest - duration - phase.overhead(&known);
             if !is_in_time {
                 let name = run.lanes[leg.lane].version.name();
                 let what = format!("{} {}", phase.name(), leg.direction.name());
-                let note = format!("{name}: {what} was left out: the path is slower than planned");
+                let note = format!("{name}: {what} was left out: {}", self.cause());
                 run.note(&mut self.notes, note);
                 continue;
             }
@@ -412,7 +477,7 @@ impl Course {
                 self.promise = promise;
                 run.watch.expect(promise.announced);
                 let whole = seconds(promise.announced);
-                let note = format!("it takes about {whole}: the path is slower than planned");
+                let note = format!("it takes about {whole}: {}", self.cause());
                 run.note(&mut self.notes, note);
                 true
             }
@@ -455,8 +520,11 @@ impl Course {
         }
         if let Some(round) = rounds.first() {
             let seen = report::seen(round, known.round_trip);
-            let warm_up = seen.warm_up.map_or(WarmUp::NotOver(duration), WarmUp::Took);
-            self.known[leg.lane][way(direction)].warm_up[planning::kind(streams)] = Some(warm_up);
+            // More time makes nothing of what carried nothing.
+            let carried = seen.mean.map(|_| seen.warm_up.map_or(WarmUp::NotOver(duration), WarmUp::Took));
+            self.known[leg.lane][way(direction)].warm_up[planning::kind(streams)] = carried;
+            let phase = if streams > 1 { Phase::SeveralStreams } else { Phase::OneStream };
+            self.behind.note_end(leg.lane, way(direction), phase, took - duration);
             self.learn(leg, seen, took - duration);
         }
         findings[leg.lane].tcp.extend(rounds);
@@ -467,9 +535,7 @@ impl Course {
     fn learn(&mut self, leg: Leg, seen: Seen, over: Span) {
         let ways = &mut self.known[leg.lane];
         let (this, other) = (way(leg.direction), 1 - way(leg.direction));
-        // A lost segment costs one transfer much and the next one nothing.
-        let before = ways[this].drain.unwrap_or_default() / 2;
-        ways[this].drain = Some(planning::drain(&ways[this], over).max(before));
+        let is_credible = planning::learn_drain(&mut ways[this], over);
         if let Some(rate) = seen.rate.or(seen.mean) {
             (ways[this].rate, ways[this].is_lower_bound) = (Some(rate), seen.is_lower_bound);
         }
@@ -477,7 +543,9 @@ impl Course {
         if ways[other].rate.is_none() {
             (ways[other].rate, ways[other].is_lower_bound) = (rate, is_lower_bound);
         }
-        ways[other].drain = ways[other].drain.or(drain);
+        if is_credible {
+            ways[other].drain = ways[other].drain.or(drain);
+        }
     }
 
     fn udp(&mut self, run: &mut Run<'_, '_>, leg: Leg, duration: Span) {
@@ -502,6 +570,7 @@ impl Course {
         let began_at = clock::now();
         found.udp.extend(transfer::udp(lane, &request.target, &[order], stop, watch));
         let over = clock::now() - began_at - duration;
+        self.behind.note_end(leg.lane, way(direction), Phase::Udp, over);
         for known in &mut self.known[leg.lane] {
             known.late = planning::late(known, over).max(known.late / 2);
         }

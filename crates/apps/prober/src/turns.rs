@@ -8,7 +8,7 @@ use netaware_units::Span;
 
 use crate::lane::{self, Lane};
 use crate::lease;
-use crate::progress::{Progress, REPEATED, Watch};
+use crate::progress::{Afterwards, Progress, REPEATED, Watch};
 use crate::report::{self, Findings};
 use crate::request::Target;
 
@@ -91,7 +91,7 @@ pub(crate) fn take(
         let rest: Span = left().map(|index| course.turn(&lanes[*index], rounds, exchange)).sum();
         let afterwards = rest - course.turn(&lanes[index], rounds, exchange);
         watch.review(rest, REPEATED);
-        watch.will_go_on_for(Some(afterwards));
+        watch.will_go_on_for(Afterwards::Fixed(afterwards));
         lane::keep_reserved(&mut lanes, each, each * turns_left, stop, &mut watch);
         watch.phase(course.command.to_uppercase(), Some(lanes[index].version));
         turn(&mut lanes[index], &mut findings[index], rounds, &mut watch);

@@ -295,6 +295,12 @@ pub(super) fn warnings(rounds: &[TcpRound]) -> Vec<String> {
         if let Some(Stall { at, lasted }) = stalled(round) {
             warnings.push(format!("{what}: for {lasted} nothing came, {at} after its start"));
         }
+        if let Some(starved) = starved(round) {
+            let all = round.order.streams;
+            warnings.push(format!(
+                "{what}: {starved} of its {all} streams got nothing in its time: the path is too slow for so many"
+            ));
+        }
         let planned = planned(round).unwrap_or(Span(i64::MAX));
         if let Some(Rising { least, median, last }) = unrest::rising(&round.ended.sender_ticks, planned) {
             warnings.push(format!(
@@ -304,6 +310,13 @@ pub(super) fn warnings(rounds: &[TcpRound]) -> Vec<String> {
         }
     }
     warnings
+}
+
+/// How many streams of a transfer that is whole got nothing while others did.
+fn starved(round: &TcpRound) -> Option<usize> {
+    let receiver = round.ended.tcp_receiver.as_ref().filter(|end| end.outcome == Outcome::Complete)?;
+    let starved = receiver.streams.iter().filter(|stream| stream.bytes.0 == 0).count();
+    Some(starved).filter(|starved| *starved > 0 && receiver.bytes.0 > 0)
 }
 
 /// The longest time in which nothing came of a transfer that was to fill the path. Each end knows

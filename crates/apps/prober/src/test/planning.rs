@@ -18,6 +18,13 @@ pub(super) struct Ask {
     pub(super) udp: bool,
 }
 
+impl Ask {
+    /// What of it this path can have.
+    fn on(self, known: &PathKnown) -> Self {
+        Self { udp: self.udp && known.has_udp, ..self }
+    }
+}
+
 /// What is known of the path of one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PathKnown {
@@ -30,11 +37,22 @@ pub(super) struct PathKnown {
     /// By how much the end of the last TCP transfer came after its plan: mostly a queue that
     /// drained. Absent before the first.
     pub(super) drain: Option<Span>,
+    /// The same of the last transfer alone, whether it is believed or not.
+    pub(super) last_drain: Option<Span>,
     /// By how much phases ended later than their durations and a few round trips explain: a lost
     /// segment of an exchange costs more than a round trip.
     pub(super) late: Span,
     /// How long the last TCP transfer took to warm up, with one stream and with several.
     pub(super) warm_up: [Option<WarmUp>; 2],
+    /// A flow of datagrams is open: without one there is nothing that takes time for UDP.
+    pub(super) has_udp: bool,
+}
+
+/// One direction of one version's turn: what is run of it, and what is known of its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) known: PathKnown,
+    pub(super) extent: Extent,
 }
 
 /// What a transfer showed of how long TCP takes to fill the path.
@@ -53,8 +71,10 @@ impl PathKnown {
             rate: None,
             is_lower_bound: false,
             drain: None,
+            last_drain: None,
             late: Span::ZERO,
             warm_up: [None; 2],
+            has_udp: true,
         }
     }
 
@@ -111,14 +131,30 @@ impl Phase {
         }
     }
 
+    /// As long as it must be to add something to an earlier one of its kind. One that warmed up has
+    /// shown a rate, by which the least is enough.
+    fn useful(self, ask: Ask, known: &PathKnown) -> Span {
+        let Some(streams) = self.streams(ask) else { return self.least(ask, known) };
+        match known.warm_up[kind(streams)] {
+            Some(WarmUp::NotOver(lasted)) => self.least(ask, known).max(lasted * 3 / 2),
+            Some(WarmUp::Took(_)) => self.least(ask, known),
+            None => self.well(ask, known),
+        }
+    }
+
+    /// Of TCP.
+    fn streams(self, ask: Ask) -> Option<u16> {
+        match self {
+            Self::OneStream => Some(1),
+            Self::SeveralStreams => Some(ask.streams),
+            Self::Udp => None,
+        }
+    }
+
     /// What is missing in this duration for twice the time of a transfer of this kind that was
     /// still warming up when it ended.
     pub(super) fn prolonged(self, ask: Ask, known: &PathKnown, duration: Span) -> Span {
-        let streams = match self {
-            Self::OneStream => 1,
-            Self::SeveralStreams => ask.streams,
-            Self::Udp => return Span::ZERO,
-        };
+        let Some(streams) = self.streams(ask) else { return Span::ZERO };
         match known.warm_up[kind(streams)] {
             Some(WarmUp::NotOver(lasted)) => (lasted * 2 - duration).or_zero(),
             _ => Span::ZERO,
@@ -165,12 +201,21 @@ impl Extent {
 
     /// The same in one direction.
     pub(super) fn direction_cost(self, ask: Ask, known: &PathKnown) -> Span {
-        self.phases(ask).iter().map(|phase| phase.least(ask, known) + phase.overhead(known)).sum()
+        self.direction(ask, known, |phase| phase.least(ask, known))
     }
 
     /// The same where each transfer is long enough to warm up.
     fn direction_well(self, ask: Ask, known: &PathKnown) -> Span {
-        self.phases(ask).iter().map(|phase| phase.well(ask, known) + phase.overhead(known)).sum()
+        self.direction(ask, known, |phase| phase.well(ask, known))
+    }
+
+    /// The same where each transfer adds something to an earlier one of its kind.
+    fn direction_useful(self, ask: Ask, known: &PathKnown) -> Span {
+        self.direction(ask, known, |phase| phase.useful(ask, known))
+    }
+
+    fn direction(self, ask: Ask, known: &PathKnown, lasts: impl Fn(Phase) -> Span) -> Span {
+        self.phases(ask.on(known)).into_iter().map(|phase| lasts(phase) + phase.overhead(known)).sum()
     }
 
     /// The next smaller one.
@@ -202,6 +247,8 @@ pub(super) struct Plan {
     pub(super) takes: Span,
     /// From now on, if everything that was asked for were run.
     pub(super) whole: Span,
+    /// The same on a path whose queues fill and which loses a segment now and then.
+    pub(super) enough: Span,
 }
 
 /// Chooses how much fits `left`: fewer rounds before fewer phases, and one round of transfers that
@@ -232,28 +279,26 @@ pub(super) fn plan(ask: Ask, paths: &[PathKnown], left: Span) -> Plan {
     let (rounds, extent) = fits.unwrap_or((1, Extent::SeveralStreams));
     let cost = idle + rounds_cost(rounds, extent);
     let fills = ask.tcp || ask.udp;
+    let whole = idle_time(paths, MOST_BLOCKS) + rounds_well(asked);
+    let of_tcp = Extent::Whole.phases(ask).iter().filter(|phase| phase.streams(ask).is_some()).count();
+    let ends = i64::try_from(of_tcp * 2 * paths.len()).unwrap_or(i64::MAX) * i64::from(asked);
     Plan {
         rounds,
         extent,
         blocks,
         cost,
         takes: if fills { left.max(cost) } else { cost },
-        whole: idle_time(paths, MOST_BLOCKS) + rounds_well(asked),
+        whole,
+        enough: whole + whole / 10 + USUAL_END * ends,
     }
 }
 
-/// The durations of one direction's transfers. `ahead` are the directions that are still to come,
-/// this one first; what `left` exceeds their least cost by is shared out evenly among them.
-pub(super) fn durations(
-    ask: Ask,
-    extent: Extent,
-    known: &PathKnown,
-    ahead: &[PathKnown],
-    left: Span,
-) -> Vec<(Phase, Span)> {
-    let spare =
-        (left - needed(ask, extent, ahead)).or_zero() / i64::try_from(ahead.len().max(1)).unwrap_or(1);
-    let phases = extent.phases(ask);
+/// The durations of the transfers of the first of the steps that are `ahead`; what `left` exceeds
+/// their least cost by is shared out evenly among them.
+pub(super) fn durations(ask: Ask, ahead: &[Step], left: Span) -> Vec<(Phase, Span)> {
+    let Some(Step { known, extent }) = ahead.first() else { return Vec::new() };
+    let spare = (left - needed(ask, ahead)).or_zero() / i64::try_from(ahead.len()).unwrap_or(1);
+    let phases = extent.phases(ask.on(known));
     let least: Vec<Span> = phases.iter().map(|phase| phase.least(ask, known)).collect();
     let mut pot = least.iter().copied().sum::<Span>() + spare;
     let well: Vec<Span> = phases.iter().map(|phase| phase.well(ask, known)).collect();
@@ -278,18 +323,76 @@ pub(super) fn durations(
 }
 
 /// Whether all paths are so short that leaving out phases saves little.
-pub(super) fn are_near(paths: &[PathKnown]) -> bool {
-    paths.iter().all(|known| known.round_trip <= NEAR)
+pub(super) fn are_near(ahead: &[Step]) -> bool {
+    ahead.iter().all(|step| step.known.round_trip <= NEAR)
 }
 
 /// What is ahead takes at the least.
-pub(super) fn needed(ask: Ask, extent: Extent, ahead: &[PathKnown]) -> Span {
-    ahead.iter().map(|known| extent.direction_cost(ask, known)).sum()
+pub(super) fn needed(ask: Ask, ahead: &[Step]) -> Span {
+    ahead.iter().map(|step| step.extent.direction_cost(ask, &step.known)).sum()
 }
 
-/// The same where several rounds are ahead: these are run only if their transfers are long enough.
-pub(super) fn needed_well(ask: Ask, extent: Extent, ahead: &[PathKnown]) -> Span {
-    ahead.iter().map(|known| extent.direction_well(ask, known)).sum()
+/// The same where each transfer is long enough to warm up.
+pub(super) fn needed_well(ask: Ask, ahead: &[Step]) -> Span {
+    ahead.iter().map(|step| step.extent.direction_well(ask, &step.known)).sum()
+}
+
+/// What is run of the rounds behind the present one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Later {
+    pub(super) rounds: usize,
+    /// Of the first of them. Where it is not whole there is no other.
+    pub(super) extent: Extent,
+}
+
+/// How much of the `later` rounds, of which each has the paths of its steps, fits `left` behind the
+/// steps `before` them: as many as add something to what has been measured, or a part of one. One
+/// that is about to begin, so that there is nothing before it, is run where TCP with several
+/// streams fits at all: the time would be wasted.
+pub(super) fn later_rounds(ask: Ask, before: &[Step], later: &[Vec<PathKnown>], left: Span) -> Later {
+    let spare = left - needed(ask, before);
+    let cost = |rounds: usize, of: &dyn Fn(&PathKnown) -> Span| -> Span {
+        later.iter().take(rounds).flatten().map(of).sum()
+    };
+    let whole = (1..=later.len()).rev().map(|rounds| (rounds, Extent::Whole));
+    let parts = [Extent::WithoutOneStream, Extent::SeveralStreams].map(|extent| (1, extent));
+    let is_useful = |(rounds, extent): &(usize, Extent)| {
+        cost(*rounds, &|known| extent.direction_useful(ask, known)) <= spare
+    };
+    let mut choices = whole.chain(parts.into_iter().filter(|_| !later.is_empty()));
+    if let Some((rounds, extent)) = choices.find(is_useful) {
+        return Later { rounds, extent };
+    }
+    let least = cost(1, &|known| Extent::SeveralStreams.direction_cost(ask, known));
+    let is_run = before.is_empty() && !later.is_empty() && least <= spare;
+    Later { rounds: usize::from(is_run), extent: Extent::SeveralStreams }
+}
+
+/// By how much TCP needs longer to warm up than was planned, over all paths, with the longest that
+/// was seen and what had been planned of it; `None` where it does not.
+pub(super) fn slower_warm_up(
+    ask: Ask,
+    now: &[PathKnown],
+    planned: &[PathKnown],
+) -> Option<(Span, Span, Span)> {
+    let mut over = Span::ZERO;
+    let mut longest: Option<(Span, Span)> = None;
+    for (now, planned) in now.iter().zip(planned) {
+        for phase in [Phase::OneStream, Phase::SeveralStreams] {
+            let Some(streams) = phase.streams(ask) else { continue };
+            let Some(WarmUp::Took(took) | WarmUp::NotOver(took)) = now.warm_up[kind(streams)] else {
+                continue;
+            };
+            let was_planned =
+                slow_start(planned, streams) + planned.round_trip * (FLAT_ROUNDS + COUNTED_ROUNDS);
+            over += (phase.useful(ask, now) - phase.well(ask, planned)).or_zero();
+            if took > was_planned && longest.is_none_or(|(longest, _)| took > longest) {
+                longest = Some((took, was_planned));
+            }
+        }
+    }
+    let (took, planned) = longest.filter(|_| over > Span::ZERO)?;
+    Some((over, took, planned))
 }
 
 /// What is said of the end of a test.
@@ -330,12 +433,17 @@ impl Promise {
         self.ends.max(self.announced) + self.tolerance
     }
 
+    /// Whether what is still to come is in time.
+    pub(super) fn holds(&self, done: Span, rest: Span) -> bool {
+        done + rest <= self.longest()
+    }
+
     /// Whether what is still to come, `rest` by plan, is in time. A time that was announced once is
     /// believed: the second one has a quarter of the rest in hand. There is a third one only for
     /// what a test must not lack, and not for what `may_be_left_out`.
     pub(super) fn judge(self, done: Span, rest: Span, may_be_left_out: bool) -> Rest {
         match () {
-            () if done + rest <= self.longest() => Rest::Fits,
+            () if self.holds(done, rest) => Rest::Fits,
             () if self.said < MAX_SAID || !may_be_left_out => {
                 let announced = done + rest * 5 / 4;
                 Rest::Takes(Self { ends: done + rest, announced, said: self.said + 1, ..self })
@@ -364,8 +472,20 @@ pub(super) fn kind(streams: u16) -> usize {
 }
 
 /// The part of what a TCP transfer took beyond its duration that its exchanges do not explain.
-pub(super) fn drain(known: &PathKnown, over: Span) -> Span {
+fn drain(known: &PathKnown, over: Span) -> Span {
     (over - TRANSFER_OVERHEAD - known.round_trip * TRANSFER_ROUND_TRIPS).or_zero()
+}
+
+/// What the ends of further transfers are taken for, one having taken `over` beyond its duration: a
+/// lost segment costs one transfer much and the next one nothing, so that more than a second is
+/// believed only when it was seen twice in a row. Returns whether it was.
+pub(super) fn learn_drain(known: &mut PathKnown, over: Span) -> bool {
+    let seen = drain(known, over);
+    let credible = MOST_LATE_UNSEEN.max(known.last_drain.unwrap_or_default());
+    let before = known.drain.unwrap_or_default() / 2;
+    known.drain = Some(seen.min(credible).max(before));
+    known.last_drain = Some(seen);
+    seen <= credible
 }
 
 /// The time that TCP needs to fill a path: from the initial window on the window doubles in each
@@ -384,7 +504,7 @@ pub(super) fn slow_start(known: &PathKnown, streams: u16) -> Span {
 
 /// Slow start, the rounds that show its end, and some that count.
 fn tcp_least(known: &PathKnown, streams: u16) -> Span {
-    SHORTEST.max(slow_start(known, streams) + known.round_trip.or_zero() * (FLAT_ROUNDS + COUNTED_ROUNDS))
+    SHORTEST_TCP.max(slow_start(known, streams) + known.round_trip.or_zero() * (FLAT_ROUNDS + COUNTED_ROUNDS))
 }
 
 /// The same with a margin: no congestion control doubles in each round trip up to the end of slow
@@ -413,9 +533,11 @@ pub(super) fn idle_blocks(paths: &[PathKnown], left: Span) -> u16 {
     u16::try_from(blocks.clamp(1, i64::from(MOST_BLOCKS))).unwrap_or(MOST_BLOCKS)
 }
 
-fn idle_time(paths: &[PathKnown], blocks: u16) -> Span {
+pub(super) fn idle_time(paths: &[PathKnown], blocks: u16) -> Span {
     let exchanges = i64::from(blocks) + i64::from(empties_queues(blocks));
-    paths.iter().map(|known| IDLE_SENDING + known.round_trip.or_zero() * exchanges).sum()
+    // Requests are datagrams.
+    let paths = paths.iter().filter(|known| known.has_udp);
+    paths.map(|known| IDLE_SENDING + known.round_trip.or_zero() * exchanges).sum()
 }
 
 /// Whether the first of so many blocks waits for queues to be empty. Where there are many, those
@@ -583,6 +705,8 @@ const SEGMENT: u128 = 1448;
 const SEGMENT_ON_LINK: u128 = 1500;
 /// Shorter transfers say nothing, whatever the budget.
 const SHORTEST: Span = Span::from_millis(200);
+/// Of TCP: six slices of 50 ms, of which the last three show that slow start is over.
+const SHORTEST_TCP: Span = Span::from_millis(300);
 /// Of a stream that waits for no answers, on a long path.
 const LONGEST_LEAST_UDP: Span = Span::from_secs(1);
 /// What opening, attaching and ending one transfer costs on a short path.
@@ -599,6 +723,9 @@ const MOST_LATE_UNSEEN: Span = Span::from_secs(1);
 const MAX_SAID: u8 = 2;
 /// Up to here a round trip is short: each phase costs little more than its shortest duration.
 const NEAR: Span = Span::from_millis(50);
+/// What full queues and lost segments add to the end of a TCP transfer of a usual path. The plan
+/// does without, since it sees them when they come; a time that is called enough has to hold.
+const USUAL_END: Span = Span::from_millis(250);
 /// What an unknown path is taken for.
 const USUAL_RATE: BitRate = BitRate(100_000_000);
 /// A rate that TCP had reached while it was still speeding up: two more doublings are expected.

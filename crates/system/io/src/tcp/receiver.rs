@@ -9,6 +9,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use netaware_record::StreamEnd;
 use netaware_units::{BitRate, ByteCount, Mono, Span};
@@ -31,6 +32,8 @@ pub(super) struct Receiver<'a> {
     first_byte: FirstByte,
     /// When the last byte came, of any stream.
     last_byte: LastByte,
+    /// What came of all streams; of each no more than [`A_FEW_SEGMENTS`] and a read is counted.
+    came: AtomicU64,
     /// How long sending takes by the plan.
     planned: Span,
     planned_end: Mono,
@@ -50,6 +53,7 @@ impl<'a> Receiver<'a> {
         Self {
             first_byte: FirstByte::default(),
             last_byte: LastByte::default(),
+            came: AtomicU64::new(0),
             planned: end - start,
             planned_end: end,
             drained_by: end + plan.longest_drain(),
@@ -112,6 +116,9 @@ impl<'a> Receiver<'a> {
                             reading.first = got.payload;
                             self.first_byte.set(now);
                         }
+                        if reading.bytes < A_FEW_SEGMENTS.0 {
+                            self.came.fetch_add(got.payload, Relaxed);
+                        }
                         reading.count(got, now);
                         self.last_byte.set(now);
                         lane.set_bytes(reading.bytes);
@@ -167,8 +174,9 @@ impl<'a> Receiver<'a> {
             silence_that_ends(ByteCount(reading.bytes), last - first, round_trip(stream))
         });
         let was_silent = own.is_some_and(|last| (self.planned_end - last) > usual);
-        let came_to_the_end =
-            last.is_some_and(|last| self.is_about_over(last)) && !was_silent && now < self.drained_by;
+        let came_to_the_end = last.is_some_and(|last| self.is_about_over(last) || self.is_thin(last))
+            && !was_silent
+            && (now < self.drained_by || !has_a_pace);
         if came_to_the_end && !self.limited_in_bytes {
             return Ok(Ending::Planned);
         }
@@ -181,6 +189,16 @@ impl<'a> Receiver<'a> {
             }
         };
         Err(io::Error::new(ErrorKind::TimedOut, why))
+    }
+
+    /// Whether all streams together got no more than a few segments, at a pace by which the next one
+    /// may come after the planned end: what was lost in the queue of so slow a path is sent again
+    /// after seconds.
+    fn is_thin(&self, last: Mono) -> bool {
+        let came = ByteCount(self.came.load(Relaxed));
+        let over = self.first_byte.get().map_or(Span::ZERO, |first| last - first);
+        let pace = BitRate::mean(came, over).filter(|_| came < A_FEW_SEGMENTS);
+        pace.is_some_and(|rate| self.planned_end - last <= rate.time_for(A_FEW_SEGMENTS))
     }
 
     /// A sender that ends in an orderly way before its time has been stopped.

@@ -50,3 +50,28 @@ fn a_reset_that_was_lost_does_not_make_a_whole_transfer_a_failure() {
     assert_eq!((end.outcome, end.streams[0].error.as_deref()), (Outcome::Complete, None));
     assert!(end.elapsed < Span::from_secs(2), "the silence at the end does not count: {}", end.elapsed);
 }
+
+#[test]
+fn a_path_that_is_too_thin_for_its_streams_is_no_transfer_that_broke_off() {
+    // Four segments of a narrow-band radio; what its queue dropped of the rest is sent again after
+    // the planned end.
+    let (end, _) = received_from(&plan(1, 1200), |stream| {
+        for _ in 0..4 {
+            stream.write_all(&[1; 1448]).unwrap();
+            clock::sleep(Span::from_millis(150));
+        }
+    });
+    assert_eq!((end.outcome, end.streams[0].error.as_deref()), (Outcome::Complete, None));
+    assert!(end.elapsed < Span::from_secs(1), "the silence does not count: {}", end.elapsed);
+}
+
+#[test]
+fn a_few_segments_that_came_at_once_are_no_pace_that_explains_a_silence() {
+    let (end, _) = received_from(&plan(1, 1200), |stream| {
+        for _ in 0..4 {
+            stream.write_all(&[1; 1448]).unwrap();
+            clock::sleep(Span::from_millis(5));
+        }
+    });
+    assert_eq!(end.outcome, Outcome::Failed);
+}
