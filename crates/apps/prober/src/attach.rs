@@ -133,7 +133,8 @@ pub(crate) fn flow(session: &Session, options: &SocketOptions, test: u32) -> Res
     let began_at = clock::now();
     let entered = enter(session, options, test);
     // Where the control connection is silent as well, the path has failed and not UDP alone.
-    if matches!(entered, Err(Cause::UdpBlocked | Cause::UdpRejected(_))) && session.link.heard_since(began_at) {
+    if matches!(entered, Err(Cause::UdpBlocked | Cause::UdpRejected(_))) && session.link.heard_since(began_at)
+    {
         session.is_udp_blocked.store(true, Ordering::Release);
     }
     entered

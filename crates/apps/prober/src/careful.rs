@@ -222,7 +222,15 @@ struct Ramp {
 
 impl Ramp {
     fn new(ceiling: SendRate, length: u32) -> Self {
-        Self { ceiling, length, carried: None, next: Some(ceiling), trains: 0, overruns: 0, has_repeated: false }
+        Self {
+            ceiling,
+            length,
+            carried: None,
+            next: Some(ceiling),
+            trains: 0,
+            overruns: 0,
+            has_repeated: false,
+        }
     }
 
     /// What every path is given needs no trains.

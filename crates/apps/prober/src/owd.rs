@@ -184,7 +184,7 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                     if let Some(ceased) = ceased {
                         owd.unknown_are(ceased.unanswered);
                     }
-                    warnings.extend(warnings_of(*version, &flow, owd.lost_somewhere));
+                    warnings.extend(warnings_of(*version, &flow, request.interval, owd.lost_somewhere));
                     result.owd = Some(owd);
                 }
             }
@@ -501,7 +501,7 @@ fn fell_silent(last: u64, counts: &StampCounts, interval: Span, patience: Span) 
     ceasing.ceased(patience)
 }
 
-fn warnings_of(version: IpVersion, flow: &Flow, lost_somewhere: u64) -> Vec<String> {
+fn warnings_of(version: IpVersion, flow: &Flow, interval: Span, lost_somewhere: u64) -> Vec<String> {
     let name = version.name();
     let mut warnings = Vec::new();
     if let Some(by) = flow.run.stepped {
@@ -513,6 +513,8 @@ fn warnings_of(version: IpVersion, flow: &Flow, lost_somewhere: u64) -> Vec<Stri
         let (count, why) = (flow.run.counts.not_sent, report::why_not_sent(why));
         warnings.push(format!("{name}: {count} packets were not sent by this host: {why}"));
     }
+    let outages = flow.log.outages(interval).and_then(|it| it.in_words(flow.run.counts.lost, "packets"));
+    warnings.extend(outages.map(|text| format!("{name}: {text}")));
     warnings.extend(flow.log.restarts_in_words().map(|text| format!("{name}: {text}")));
     if lost_somewhere > 0 {
         warnings.push(format!(

@@ -155,13 +155,8 @@ impl EchoRound {
             return None;
         }
         let sent = self.counts.sent();
-        let mut rows = Vec::new();
-        let mut next = 0;
-        for seq in self.log.samples.iter().map(|sample| sample.seq).chain([sent]) {
-            rows.extend(seq.checked_sub(next).filter(|lost| *lost > 0).map(|lost| (lost, 1)));
-            next = next.max(seq + 1);
-        }
-        Some(Outages::of(&rows, sent, spacing))
+        let answered = self.log.samples.iter().map(|sample| sample.seq);
+        Some(Outages::between(answered.chain([sent]), sent, spacing))
     }
 
     /// Delay variation of blocks of neighbours, in nanoseconds: 95th percentile minus minimum of

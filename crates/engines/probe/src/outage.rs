@@ -24,7 +24,8 @@ impl Outages {
     pub fn of(rows: &[(u64, u64)], sent: u64, apart: Span) -> Self {
         let lasted = |length: u64| apart * i64::try_from(length).unwrap_or(i64::MAX);
         let is_long = |length: u64| length >= MIN_LOST && lasted(length) >= NOTICEABLE;
-        let others: u64 = rows.iter().filter(|(length, _)| !is_long(*length)).map(|(n, times)| n * times).sum();
+        let others: u64 =
+            rows.iter().filter(|(length, _)| !is_long(*length)).map(|(n, times)| n * times).sum();
         let one_by_one = others as f64 / sent.max(1) as f64;
         let mut found = Self::default();
         for (length, times) in rows.iter().copied().filter(|(length, _)| is_long(*length)) {
@@ -34,6 +35,17 @@ impl Outages {
             }
         }
         found
+    }
+
+    /// Of the packets that have no answer, between those with these numbers, which rise.
+    pub fn between(answered: impl IntoIterator<Item = u64>, sent: u64, apart: Span) -> Self {
+        let mut rows = Vec::new();
+        let mut next = 0;
+        for number in answered {
+            rows.extend(number.checked_sub(next).filter(|lost| *lost > 0).map(|lost| (lost, 1)));
+            next = next.max(number + 1);
+        }
+        Self::of(&rows, sent, apart)
     }
 
     /// Of both.
@@ -81,6 +93,14 @@ mod tests {
         );
         let one = Outages::of(&[(41, 1)], 1200, APART);
         assert!(one.in_words(41, "datagrams").unwrap().starts_with("nothing came for 410 ms: 41 of the 41"));
+    }
+
+    #[test]
+    fn numbers_without_an_answer_are_rows() {
+        let answered = (0..100).chain(140..400).chain(450..1000);
+        let found = Outages::between(answered, 1000, APART);
+        assert_eq!(found, Outages { times: 2, longest: APART * 50, lost: 90 });
+        assert_eq!(Outages::between([], 0, APART), Outages::default());
     }
 
     #[test]

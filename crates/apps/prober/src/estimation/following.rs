@@ -45,8 +45,10 @@ pub(super) fn follow(
     let began_at = clock::now();
     let end = began_at + follow.lasting.unwrap_or(ENDLESS);
     let ways = request.directions.each();
-    let mut followed: Vec<Followed> =
-        ways.iter().flat_map(|way| (0..lanes.len()).map(|lane| Followed::new(lane, *way, began_at))).collect();
+    let mut followed: Vec<Followed> = ways
+        .iter()
+        .flat_map(|way| (0..lanes.len()).map(|lane| Followed::new(lane, *way, began_at)))
+        .collect();
     let share = follow.interval / i64::try_from(followed.len().max(1)).unwrap_or(1);
     let mut is_first = true;
     while clock::now() < end && !stop.is_raised() && lanes.iter().any(Lane::is_alive) {

@@ -11,6 +11,7 @@ use netaware_units::{Span, Stamp};
 
 use super::clock::ClockRelation;
 use super::{LostRun, StampEvent, StampExchange};
+use crate::outage::Outages;
 use crate::{hops, summary};
 
 /// A reflector knows a sender by its address and port.
@@ -97,6 +98,14 @@ impl StampLog {
     /// Packets that left and have a verdict.
     pub fn sent(&self) -> u64 {
         self.exchanges.len() as u64 + self.lost.count
+    }
+
+    /// Outages between answers, of packets this far apart. `None` where some were not sent: they
+    /// might be in the rows of those without an answer.
+    pub fn outages(&self, interval: Span) -> Option<Outages> {
+        let mut answered: Vec<u64> = self.exchanges.iter().map(|exchange| exchange.seq).collect();
+        answered.sort_unstable();
+        (self.not_sent == 0).then(|| Outages::between(answered, self.sent(), interval))
     }
 
     /// The worst stamps of ours; `None` without exchanges.
