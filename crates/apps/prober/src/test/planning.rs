@@ -477,11 +477,12 @@ fn drain(known: &PathKnown, over: Span) -> Span {
 }
 
 /// What the ends of further transfers are taken for, one having taken `over` beyond its duration: a
-/// lost segment costs one transfer much and the next one nothing, so that more than a second is
-/// believed only when it was seen twice in a row. Returns whether it was.
+/// lost segment costs one transfer much and the next one nothing, so that more than a second, or ten
+/// round trips, is believed only when it was seen twice in a row. Returns whether it was.
 pub(super) fn learn_drain(known: &mut PathKnown, over: Span) -> bool {
     let seen = drain(known, over);
-    let credible = MOST_LATE_UNSEEN.max(known.last_drain.unwrap_or_default());
+    let usual = MOST_LATE_UNSEEN.max(known.round_trip * USUAL_DRAIN_ROUND_TRIPS);
+    let credible = usual.max(known.last_drain.unwrap_or_default());
     let before = known.drain.unwrap_or_default() / 2;
     known.drain = Some(seen.min(credible).max(before));
     known.last_drain = Some(seen);
@@ -719,6 +720,8 @@ const SET_UP: Span = Span::from_millis(250);
 const SET_UP_ROUND_TRIPS: i64 = 8;
 /// Before a phase has shown how late it is, it is taken for no later than that.
 const MOST_LATE_UNSEEN: Span = Span::from_secs(1);
+/// Queues of slow paths hold seconds, and their round trips are long, too.
+const USUAL_DRAIN_ROUND_TRIPS: i64 = 10;
 /// A person is told no more often that a test takes longer.
 const MAX_SAID: u8 = 2;
 /// Up to here a round trip is short: each phase costs little more than its shortest duration.

@@ -175,6 +175,10 @@ fn one_end_that_was_late_does_not_plan_all_others_as_late() {
     assert_eq!(path.drain, Some(millis(1000)));
     assert!(learn_drain(&mut path, usual + millis(200)));
     assert_eq!(path.drain, Some(millis(500)), "it is forgotten by halves");
+    // A path of 20 kbit/s has a queue that drains for ten of its round trips.
+    let mut slow = known(1100, Some(20_000));
+    assert!(learn_drain(&mut slow, millis(60 + 5 * 1100 + 9000)));
+    assert_eq!(slow.drain, Some(millis(9000)));
     // A queue of three seconds is there every time.
     let mut deep = known(20, Some(10_000_000));
     for drained in [1000, 3000] {
