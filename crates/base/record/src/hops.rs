@@ -48,7 +48,7 @@ pub struct HopsResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HonestRate>,
     /// What holds for all hops, as words for programs: `destination_silent`, `refused`, `mtu`,
-    /// `path_changed`, `cut_short`, `host_limited`, `host_busy`.
+    /// `path_changed`, `cut_short`, `host_limited`, `host_busy`, `own_queue`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.

@@ -38,6 +38,7 @@ mod round;
 mod route;
 pub mod segments;
 mod slope;
+mod slower;
 mod survey;
 mod trains;
 

@@ -25,6 +25,7 @@ pub(crate) fn result(
     let limited = limit(found, instrument);
     let is_limited = found.hops.iter().any(|hop| hop.flags.contains(&HopFlag::HostLimited));
     let own = is_limited.then(|| "host_limited".to_owned());
+    let own_queue = own_queue(found, BitRate::mean(bytes, took).unwrap_or_default());
     HopsResult {
         pedigree: Pedigree {
             method: "hops".to_owned(),
@@ -50,12 +51,19 @@ pub(crate) fn result(
         stamp_error: instrument.stamp_error,
         health: Health { stamp_fallbacks: Some(counts.unstamped), ..instrument.during.health() },
         host: instrument.host.clone(),
-        flags: found.flags.iter().map(|flag| path_word(*flag).to_owned()).chain(own).collect(),
+        flags: found
+            .flags
+            .iter()
+            .map(|flag| path_word(*flag).to_owned())
+            .chain(own)
+            .chain(own_queue.iter().map(|_| "own_queue".to_owned()))
+            .collect(),
         remarks: found
             .flags
             .iter()
             .map(|flag| path_sentence(*flag))
             .chain(limited)
+            .chain(own_queue)
             .chain(unmatched(counts))
             .collect(),
     }
@@ -77,6 +85,23 @@ fn limit(found: &HopsFinding, instrument: &HopsInstrument) -> Option<String> {
     limited.or_else(|| {
         numbers(&is_beyond)
             .map(|hops| format!("hop {hops} is beyond what one probe tells: {}", ability(host)))
+    })
+}
+
+/// That the probes' own load is a good part of a link: the queues behind that hop are theirs, too.
+fn own_queue(found: &HopsFinding, load: BitRate) -> Option<String> {
+    let links = found.hops.iter().filter_map(|hop| {
+        let link = hop.capacity.as_ref().filter(|capacity| capacity.bound == Bound::None)?;
+        Some((hop.ttl, link.rate.estimate))
+    });
+    let (ttl, rate) = links.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let share = load.0 as f64 / rate.max(1.0);
+    (share >= OWN_SHARE).then(|| {
+        format!(
+            "the probes themselves are {:.0} % of what the link in front of hop {ttl} carries: a part of the queues from there on is \
+             their own",
+            share * 100.0
+        )
     })
 }
 
@@ -212,6 +237,9 @@ fn path_sentence(flag: PathFlag) -> String {
         _ => "something that this version cannot name".to_owned(),
     }
 }
+
+/// Of a link's capacity: a load that is seen in the median of the queues.
+const OWN_SHARE: f64 = 0.25;
 
 #[cfg(test)]
 mod tests {

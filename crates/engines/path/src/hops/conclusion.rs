@@ -14,6 +14,13 @@ use super::slope::{Slope, link, slope};
 use super::trains;
 use crate::estimate::Bound;
 
+/// Whether the last hop that was seen to stretch trains is where they meet the least: not if what
+/// is behind it let none of them through.
+fn is_choke_point(ttl: u8, furthest: Option<u8>, hops: &[HopFinding]) -> bool {
+    let came_to = |ttl: u8| hops.iter().find(|hop| hop.ttl == ttl).is_none_or(|hop| hop.train.is_some());
+    furthest.is_none_or(|furthest| furthest <= ttl || came_to(furthest))
+}
+
 impl Hops {
     /// What there is so far.
     pub fn finding(&self) -> HopsFinding {
@@ -31,8 +38,9 @@ impl Hops {
             hop.train = trains.iter().find(|(ttl, _)| *ttl == hop.ttl).map(|(_, at)| *at);
         }
         self.fill_capacities(&mut hops);
+        let furthest = self.train.ends.iter().map(|(ttl, ..)| *ttl).max();
         HopsFinding {
-            choke_point,
+            choke_point: choke_point.filter(|ttl| is_choke_point(*ttl, furthest, &hops)),
             trains: self.trains,
             reached: self.reached,
             largest: self.largest,
@@ -105,7 +113,9 @@ impl Hops {
             flags.push(PathFlag::Refused);
         }
         flags.extend(self.mtu.map(PathFlag::Mtu));
-        if hops.iter().any(|hop| hop.flags.contains(&HopFlag::PathChanged)) {
+        // Much slower since some time, and until the end.
+        let is_slower = self.gap_before.is_some_and(|before| self.gap > before * 2);
+        if is_slower || hops.iter().any(|hop| hop.flags.contains(&HopFlag::PathChanged)) {
             flags.push(PathFlag::PathChanged);
         }
         if self.end > 0 && hops.iter().all(|hop| hop.capacity.is_none()) {
@@ -212,6 +222,7 @@ impl Hops {
 mod tests {
     use std::net::IpAddr;
 
+    use super::super::finding::TrainAtHop;
     use netaware_stats::interval::Interval;
     use netaware_units::Mono;
 
@@ -410,5 +421,26 @@ mod tests {
         assert!(in_the_way(491, 8_001.0, |hops| {
             (0..30).for_each(|_| hops.logs[0].note_tail(1500, Span(1), false));
         }));
+    }
+
+    #[test]
+    fn a_hop_behind_which_all_trains_are_lost_is_not_called_the_choke_point() {
+        let train = |rate| Some(TrainAtHop { rate, seen: 10, stretched: true });
+        let hop = |ttl, train| HopFinding {
+            ttl,
+            addresses: Vec::new(),
+            asked: 10,
+            answered: 10,
+            rtt_min: None,
+            rtt_median: None,
+            queueing: None,
+            capacity: None,
+            train,
+            flags: Vec::new(),
+        };
+        let lost = [hop(1, train(2.25e9)), hop(2, None)];
+        assert!(!is_choke_point(1, Some(2), &lost) && is_choke_point(1, None, &lost));
+        let came = [hop(1, train(2.25e9)), hop(2, train(2.2e9))];
+        assert!(is_choke_point(1, Some(2), &came) && is_choke_point(2, Some(2), &came));
     }
 }

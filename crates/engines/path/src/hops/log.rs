@@ -46,6 +46,8 @@ pub(super) struct HopLog {
     pub(super) pace: Pace,
     /// Places in the present order of sizes.
     pub(super) order: Vec<u32>,
+    /// Exchanges before that were on a faster path.
+    lately_from: usize,
     /// Asked since the last answer.
     silent_at_end: u32,
 }
@@ -231,6 +233,18 @@ impl HopLog {
         let smallest = *rtts.iter().min()?;
         let mut nanos: Vec<f64> = rtts.drain(..).map(|rtt| rtt.nanos() as f64).collect();
         Some((smallest, Span(quantile::median_in_place(&mut nanos)?.round() as i64)))
+    }
+
+    /// The smallest since a slower path was noticed.
+    pub(super) fn least_lately(&self, length: u32) -> Option<Span> {
+        let (kind, _) = self.usual(length)?;
+        let lately = self.exchanges.get(self.lately_from..)?.iter();
+        lately.filter(|it| it.length == length && it.kind == kind).map(|it| it.rtt).min()
+    }
+
+    /// From now on the round trips so far say nothing of how long a large packet takes.
+    pub(super) fn forget_long(&mut self) {
+        self.lately_from = self.exchanges.len();
     }
 
     /// What round trips took beyond the smallest of their size: sorted, ns.

@@ -94,6 +94,10 @@ pub struct Hops {
     pub(super) gap: Span,
     /// What the largest packet takes beyond the smallest, there and back, as far as it is known.
     pub(super) serial: Span,
+    /// The gap at the time when the path was first found to be slower.
+    pub(super) gap_before: Option<Span>,
+    /// How long the queue is that the last round has left.
+    pub(super) queue: Span,
     /// What the first probes, right behind each other, have shown of the path's rate.
     pub(super) survey: Option<Survey>,
     /// How much longer than a small packet one of the ladder's took.
@@ -108,7 +112,7 @@ pub struct Hops {
     /// Hops to be asked one at a time.
     silent: Vec<u8>,
     pub(super) routes: Vec<Option<Route>>,
-    train: Train,
+    pub(super) train: Train,
     pub(super) gaps: Vec<(u8, Gaps)>,
     pub(super) trains: u32,
     pub(super) packets: u64,
@@ -147,6 +151,8 @@ impl Hops {
             mtu: None,
             gap: LEAST_GAP,
             serial: Span::ZERO,
+            gap_before: None,
+            queue: Span::ZERO,
             survey: None,
             ladder_took: None,
             unanswered: VecDeque::new(),
@@ -236,6 +242,7 @@ impl Hops {
                     let nobody = self.longest.is_none();
                     let most = if nobody { self.plan.time } else { self.plan.time / 3 };
                     self.patience = self.patience.max(FAR_PATIENCE).min(most.max(self.patience));
+                    return self.find_again();
                 }
                 self.find(Kind::Udp)
             }
@@ -394,6 +401,9 @@ impl Hops {
             took += cycle.iter().map(|(probe, _)| probe.after).sum();
             asked.extend(cycle);
         }
+        if let Some((first, _)) = asked.first_mut() {
+            first.after += std::mem::replace(&mut self.queue, Span::ZERO);
+        }
         asked
     }
 
@@ -545,6 +555,7 @@ impl Hops {
             Stage::Find | Stage::FindByEcho => self.take_find(&asked, report),
             Stage::Ladder => self.take_ladder(&asked, report),
             Stage::Trains => self.take_train(report),
+            Stage::Measure => self.note_slower(&asked, &probes, report),
             _ => {}
         }
         let mut leader = None;
@@ -601,14 +612,18 @@ impl Hops {
         }
     }
 
-    /// An answer that was only late is no loss.
+    /// An answer that was only late is no loss, and while the hops are looked for it is as good as
+    /// one in time.
     fn take_late(&mut self, report: &RoundReport) {
+        let is_search = matches!(self.stage, Stage::Find | Stage::FindByEcho | Stage::Alone);
         for late in &report.late {
             let is_it =
                 |(_, kind, sent_at): &(u8, Kind, Mono)| (*kind, *sent_at) == (late.kind, late.sent_at);
-            if let Some(place) = self.unanswered.iter().position(is_it)
-                && let Some((ttl, ..)) = self.unanswered.remove(place)
-            {
+            let place = self.unanswered.iter().position(is_it);
+            let counted = place.and_then(|place| self.unanswered.remove(place));
+            if is_search {
+                self.take_late_search(late, counted.is_some());
+            } else if let Some((ttl, ..)) = counted {
                 self.hop_mut(ttl).note_late();
                 if late.ttl == FAR && late.kind == Kind::Echo {
                     self.whole.1 += u32::from(self.whole.1 < self.whole.0);
@@ -726,16 +741,19 @@ impl Hops {
 
     fn take_train(&mut self, report: &RoundReport) {
         self.trains += 1;
+        let mut slowest: f64 = 0.0;
         for (ttl, first, last) in self.train.ends.clone() {
             let ends = [first, last].map(|place| report.probes.get(place).and_then(Told::reply));
             let [Some(a), Some(b)] = ends else { continue };
             let bytes = self.train.bytes(first, last);
             let gap = (b.at - a.at).nanos() as f64 / bytes as f64;
+            slowest = slowest.max(gap);
             match self.gaps.iter_mut().find(|(known, _)| *known == ttl) {
                 Some((_, gaps)) => gaps.0.push(gap),
                 None => self.gaps.push((ttl, Gaps(vec![gap]))),
             }
         }
+        self.note_slow_train(slowest);
     }
 
     /// What looking for choke points is left, at most three tenths of the whole.
@@ -794,16 +812,23 @@ const MOST_SENDING: Span = Span::from_millis(500);
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::HopFlag;
+    use std::net::IpAddr;
+
+    use super::super::finding::{HopFlag, PathFlag};
     use super::super::made_up::{SILENT, hops, told};
     use super::super::round::{LateAnswer, Reply};
     use super::*;
 
-    /// Rounds on a path where packets of up to `passes` bytes are answered after 40 ms and what
-    /// they take on a link of `rate` there, which all of a round queue for.
     fn on_a_link(rate: u64, passes: u32, millis: i64) -> (Vec<(Mono, u32)>, Hops) {
+        on_a_changing_link(|_| rate, passes, millis)
+    }
+
+    /// Rounds on a path where packets of up to `passes` bytes are answered after 40 ms and what
+    /// they take on a link of `rate` there, which all queue for.
+    fn on_a_changing_link(rate: impl Fn(Mono) -> u64, passes: u32, millis: i64) -> (Vec<(Mono, u32)>, Hops) {
         let mut plan = hops(1).plan;
         (plan.max_hops, plan.time, plan.trains) = (30, Span::from_millis(millis), true);
+        let mut given_up: Vec<LateAnswer> = Vec::new();
         let mut method = Hops::new(plan);
         let (mut now, mut sent) = (Mono(0), Vec::new());
         let mut free_at = Mono(0);
@@ -812,11 +837,12 @@ mod tests {
             for probe in &round.probes {
                 now += probe.after;
                 sent.push((now, probe.length));
-                let takes = Span((u64::from(probe.length) * 8_000_000_000 / rate).cast_signed());
-                free_at = free_at.max(now) + takes;
+                let begins = free_at.max(now);
+                let takes = Span((u64::from(probe.length) * 8_000_000_000 / rate(begins)).cast_signed());
+                free_at = begins + takes;
                 let at = free_at + Span::from_millis(40);
                 let what = if probe.kind == Kind::Echo { What::EchoReply } else { What::PortUnreachable };
-                let from = std::net::IpAddr::from([192, 0, 2, 9]);
+                let from = IpAddr::from([192, 0, 2, 9]);
                 let (length, ident, stamps) = (Some(probe.length.min(72)), None, None);
                 let reply = Reply { at, from, what, length, ident, stamps };
                 let fate = if probe.length > passes { Fate::Silent } else { Fate::Answered(reply) };
@@ -825,13 +851,18 @@ mod tests {
             let answered = told.iter().filter_map(|told| Some(told.reply()?.at)).max();
             let is_whole = told.iter().all(|told| told.reply().is_some());
             let until = now + round.patience;
-            for told in &mut told {
-                if told.reply().is_some_and(|reply| reply.at > until) {
+            now = if is_whole { answered.unwrap_or(until).min(until) } else { until };
+            let is_in_time = |late: &LateAnswer| late.sent_at + late.rtt <= now;
+            let late = given_up.extract_if(.., |late| is_in_time(late)).collect();
+            for (told, probe) in told.iter_mut().zip(&round.probes) {
+                if let Some(reply) = told.reply().filter(|reply| reply.at > until) {
+                    let (rtt, from, what) = (reply.at - told.sent_at, reply.from, reply.what);
+                    let (kind, ttl, sent_at) = (probe.kind, probe.ttl, told.sent_at);
+                    given_up.push(LateAnswer { kind, ttl, sent_at, rtt, from, what });
                     told.fate = Fate::Silent;
                 }
             }
-            now = if is_whole { answered.unwrap_or(until).min(until) } else { until };
-            method.take(&RoundReport::of(told));
+            method.take(&RoundReport { probes: told, late });
         }
         (sent, method)
     }
@@ -865,15 +896,67 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_becomes_ten_times_slower_is_followed_within_two_seconds() {
+        for rate in [2_000_000, 10_000_000] {
+            let falls_at = Mono(0) + Span::from_secs(5);
+            let (sent, method) =
+                on_a_changing_link(|at| if at < falls_at { rate } else { rate / 10 }, 1500, 15_000);
+            let before: Vec<_> = sent.iter().copied().filter(|(at, _)| *at < falls_at).collect();
+            assert!(busiest_second(&before) > rate / 8, "{rate}: it was asked slowly all the time");
+            let later = sent.iter().copied().filter(|(at, _)| *at >= falls_at + Span::from_secs(2));
+            let busiest = busiest_second(&later.collect::<Vec<_>>());
+            assert!(busiest <= rate / 8, "{busiest} bit in a second on {}", rate / 10);
+            assert!(method.finding().flags.contains(&PathFlag::PathChanged), "{rate}");
+        }
+    }
+
+    #[test]
+    fn a_destination_that_answers_after_the_search_was_given_up_is_at_the_end_of_the_hops() {
+        // A router next door, and 1.2 s to the host behind it; 3 s are half of 6.
+        let mut plan = hops(1).plan;
+        (plan.max_hops, plan.time) = (30, Span::from_secs(3));
+        let mut method = Hops::new(plan);
+        let first = method.next(Mono(0)).unwrap();
+        let mut told = vec![SILENT; first.probes.len()];
+        told[0] = super::super::made_up::told(What::TimeExceeded, 1, 1);
+        method.take(&RoundReport::of(told));
+        let again = method.next(Mono(0) + Span::from_millis(1_150)).unwrap();
+        assert!(again.patience >= Span::from_secs(1), "{}", again.patience);
+        // What is rationed is not waited for.
+        let awaited: Vec<Kind> = again.probes.iter().filter(|it| it.awaited).map(|it| it.kind).collect();
+        assert_eq!(awaited, [Kind::Echo]);
+        let late = |ttl: u8, kind, what| LateAnswer {
+            kind,
+            ttl,
+            sent_at: Mono(0),
+            rtt: Span::from_millis(1_200),
+            from: IpAddr::from([192, 0, 2, 9]),
+            what,
+        };
+        let late = vec![
+            late(3, Kind::Udp, What::PortUnreachable),
+            late(2, Kind::Udp, What::PortUnreachable),
+            late(FAR, Kind::Echo, What::EchoReply),
+        ];
+        method.take(&RoundReport { probes: vec![SILENT; again.probes.len()], late });
+        assert_eq!((method.reached, method.end, method.whole), (true, 2, (2, 1)));
+        let hop = &method.finding().hops[1];
+        assert_eq!(hop.rtt_min, Some(Span::from_millis(1_200)));
+    }
+
+    #[test]
     fn an_answer_that_came_late_is_no_loss() {
         let mut hops = hops(2);
+        hops.stage = Stage::Measure;
         hops.note_exchange(1, Kind::Udp, 64, &told(What::TimeExceeded, 1, 1));
         let given_up = Told { sent_at: Mono(5), ..SILENT };
         hops.note_exchange(1, Kind::Udp, 64, &given_up);
         assert_eq!((hops.hop(1).asked, hops.hop(1).answered), (2, 1));
         // Of a part of a train, which was not counted as asked; and of the one that was.
         for (sent_at, answered) in [(Mono(6), 1), (Mono(5), 2), (Mono(5), 2)] {
-            let late = vec![LateAnswer { kind: Kind::Udp, ttl: 1, sent_at, rtt: Span::from_secs(3) }];
+            let (from, what) = (IpAddr::from([192, 0, 2, 1]), What::TimeExceeded);
+            let rtt = Span::from_secs(3);
+            let late = vec![LateAnswer { kind: Kind::Udp, ttl: 1, sent_at, rtt, from, what }];
             hops.take(&RoundReport { probes: Vec::new(), late });
             assert_eq!((hops.hop(1).asked, hops.hop(1).answered), (2, answered));
         }
@@ -939,7 +1022,9 @@ mod tests {
         let mut hops = asked(4, |n| n > 0);
         assert_eq!((hops.hop(1).asked, hops.hop(1).answered), (5, 4));
         let sent_at = Mono(0);
-        let late = LateAnswer { kind: Kind::Echo, ttl: FAR, sent_at, rtt: Span::from_millis(1400) };
+        let (from, what) = (IpAddr::from([192, 0, 2, 9]), What::EchoReply);
+        let late =
+            LateAnswer { kind: Kind::Echo, ttl: FAR, sent_at, rtt: Span::from_millis(1400), from, what };
         hops.take(&RoundReport { probes: Vec::new(), late: vec![late] });
         assert_eq!((hops.hop(1).asked, hops.hop(1).answered), (5, 5));
         hops.cut_off = true;

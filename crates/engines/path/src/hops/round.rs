@@ -145,6 +145,18 @@ pub struct LateAnswer {
     pub sent_at: Mono,
     /// From its departure to the answer.
     pub rtt: Span,
+    /// Who answered.
+    pub from: IpAddr,
+    /// What the answer says.
+    pub what: What,
+}
+
+impl LateAnswer {
+    /// The answer itself; its length is not remembered.
+    pub fn reply(&self) -> Reply {
+        let (at, from, what) = (self.sent_at + self.rtt, self.from, self.what);
+        Reply { at, from, what, length: None, ident: None, stamps: None }
+    }
 }
 
 impl RoundReport {

@@ -5,7 +5,7 @@ use netaware_stats::patience::Patience;
 use netaware_units::Span;
 
 use super::method::{Asked, Hops, Stage};
-use super::round::{Fate, Kind, Probe, RoundReport, Told, What};
+use super::round::{Fate, Kind, LateAnswer, Probe, RoundReport, Told, What};
 use super::trains::FAR;
 
 impl Hops {
@@ -19,6 +19,16 @@ impl Hops {
         let mut asked: Vec<_> = hops.collect();
         if kind == Kind::Udp {
             asked.extend(self.whole(SURVEY_GAP));
+        }
+        asked
+    }
+
+    /// The same once more. Who answers is known by the destination's echo: the hops before it are
+    /// nearer, and what hosts say of closed ports is rationed, so most of it never comes.
+    pub(super) fn find_again(&self) -> Vec<(Probe, Asked)> {
+        let mut asked = self.find(Kind::Udp);
+        for (probe, what) in &mut asked {
+            probe.awaited = !self.plan.echo || *what == Asked::Whole;
         }
         asked
     }
@@ -126,7 +136,9 @@ impl Hops {
         let refused = ends_at(|what| what == What::Refused);
         let furthest = stories.iter().filter(|(_, told)| told.reply().is_some()).map(|(ttl, _)| *ttl).max();
         if let Some(ttl) = reached {
-            (self.end, self.reached) = (ttl, true);
+            // The nearest TTL that it answers to may have been rationed this time.
+            self.end = if self.reached { self.end.min(ttl) } else { ttl };
+            self.reached = true;
         } else if !self.reached {
             self.end = self.end.max(refused.or(furthest).unwrap_or(0));
             self.refused = self.refused || refused.is_some();
@@ -143,6 +155,37 @@ impl Hops {
         let longest = report.probes.iter().filter_map(Told::rtt).max();
         if let Some(longest) = longest.max(report.longest_late()) {
             self.follow(longest);
+        }
+    }
+
+    /// Reads an answer to a search that had been given up. `counted` says whether its probe counts
+    /// as asked already.
+    pub(super) fn take_late_search(&mut self, late: &LateAnswer, counted: bool) {
+        let (ttl, kind) = (late.ttl, late.kind);
+        if ttl == FAR {
+            self.whole.1 += u32::from(kind == Kind::Echo && self.whole.1 < self.whole.0);
+            return;
+        }
+        match late.what {
+            What::PortUnreachable | What::EchoReply if !self.reached || ttl < self.end => {
+                (self.end, self.reached) = (ttl, true);
+            }
+            What::TimeExceeded if !self.reached => self.end = self.end.max(ttl),
+            What::Refused if !self.reached => (self.end, self.refused) = (self.end.max(ttl), true),
+            What::TooBig(_) | What::TimestampReply => return,
+            _ => {}
+        }
+        if ttl > self.end {
+            return;
+        }
+        let length = self.plan.smallest;
+        let hop = self.hop_mut(ttl);
+        if !counted {
+            hop.note_asked();
+        }
+        hop.note_answer(kind, length, late.sent_at, late.reply());
+        if kind == Kind::Echo && self.hop(ttl).answered <= 1 {
+            self.by_echo[usize::from(ttl) - 1] = true;
         }
     }
 
@@ -211,7 +254,7 @@ impl Hops {
     pub(super) fn settle_gap(&mut self) {
         let far = (1..=self.end).rev().find_map(|ttl| {
             let hop = self.hop(ttl);
-            let serial = hop.rtt(self.largest)?.0 - hop.rtt(self.plan.smallest)?.0;
+            let serial = hop.least_lately(self.largest)? - hop.rtt(self.plan.smallest)?.0;
             let lengths = hop.exchanges.iter().filter(|exchange| exchange.length == self.largest);
             let answer = lengths.filter_map(|exchange| exchange.reply_length).max().unwrap_or(0);
             // An answer as long as the question has taken half of it.
@@ -251,7 +294,7 @@ const SURVEY_GAP: Span = Span::from_millis(5);
 pub(super) const LADDER_GAP: Span = Span::from_millis(30);
 pub(super) const LEAST_GAP: Span = Span::from_millis(2);
 /// As long as the largest packet takes at 20 kbit/s, or probes queue behind each other.
-const MOST_GAP: Span = Span::from_millis(660);
+pub(super) const MOST_GAP: Span = Span::from_millis(660);
 /// MTUs of tunnels and access lines, and what every path takes.
 const LADDER: [u32; 7] = [1492, 1480, 1420, 1400, 1280, 1000, 576];
 /// RFC 791: nothing believable is smaller.

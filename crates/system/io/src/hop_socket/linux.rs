@@ -183,14 +183,15 @@ impl System {
     }
 
     /// Notes the answer to a probe of an earlier round. An echo has the last digits of its number.
-    fn note_late(&mut self, kind: Kind, number: u32, at: Mono) {
+    fn note_late(&mut self, kind: Kind, number: u32, reply: Reply) {
         let digits = if kind == Kind::Udp { u32::MAX } else { u32::from(u16::MAX) };
         let is_it = |it: &GivenUp| it.kind == kind && it.number & digits == number & digits;
         if let Some(place) = self.given_up.iter().rposition(is_it)
             && let Some(probe) = self.given_up.remove(place)
         {
             let (ttl, sent_at) = (probe.ttl, probe.sent_at);
-            self.late.push(LateAnswer { kind, ttl, sent_at, rtt: at.since(sent_at) });
+            let (rtt, from, what) = (reply.at.since(sent_at), reply.from, reply.what);
+            self.late.push(LateAnswer { kind, ttl, sent_at, rtt, from, what });
         }
     }
 
@@ -340,7 +341,7 @@ impl System {
         let length = 2 * self.version.header_len() + (icmp::HEADER_LEN + before + bytes.len()) as u32;
         let reply = Reply { at, from, what, length: Some(length), ident: None, stamps: None };
         if !underway.answered(place, kind == Kind::Udp, reply) {
-            self.note_late(kind, underway.first.wrapping_add(place), at);
+            self.note_late(kind, underway.first.wrapping_add(place), reply);
         }
     }
 
@@ -389,17 +390,16 @@ impl System {
         };
         let Some(place) = self.echo_place(Some(echo), underway.first) else { return };
         let kind = if stamps.is_some() { Kind::Timestamp } else { Kind::Echo };
-        if underway.kind(place).is_none() {
-            self.note_late(kind, underway.first.wrapping_add(place), at);
-        }
-        if underway.kind(place) != Some(kind) {
-            return;
-        }
         let length = message.len() as u32 + self.version.header_len();
         let from = self.destination;
         let ident = bytes.get(4..6).filter(|_| has_header).map(|id| u16::from_be_bytes([id[0], id[1]]));
         let reply = Reply { at, from, what, length: Some(length), ident, stamps };
-        underway.answered(place, false, reply);
+        if underway.kind(place).is_none() {
+            self.note_late(kind, underway.first.wrapping_add(place), reply);
+        }
+        if underway.kind(place) == Some(kind) {
+            underway.answered(place, false, reply);
+        }
     }
 
     /// The originate stamp of a question: marked as no time of day (RFC 792), so that it gives no
