@@ -169,6 +169,7 @@ pub(crate) fn finish(
     for (result, found) in versions.iter().zip(findings) {
         let name = result.version.name();
         warnings.extend(tcp::warnings(&found.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
+        warnings.extend(found.idle.iter().filter_map(silence).map(|warning| format!("{name}: {warning}")));
         warnings.extend(udp::warnings(&found.udp).into_iter().map(|warning| format!("{name}: {warning}")));
     }
     warnings.extend(warnings_of(&versions, told));
@@ -322,6 +323,23 @@ fn unsteady(result: &VersionResult) -> Vec<String> {
     latency.chain(owd.flatten()).flatten().chain(udp).collect()
 }
 
+/// That nothing was answered for a while on the idle path, and then again: a share of losses hides
+/// that they came together.
+fn silence(run: &EchoRun) -> Option<String> {
+    let lost = run.round.longest_gap();
+    let lasted = run.order.shown_spacing() * i64::try_from(lost).unwrap_or(i64::MAX);
+    (lost >= MIN_IN_A_ROW && lasted >= MIN_SILENCE).then(|| {
+        format!(
+            "none of {lost} requests in a row was answered on the idle path: for {lasted} it was interrupted, as in an \
+             outage"
+        )
+    })
+}
+
+/// Losses one by one make no such row, whatever their share.
+const MIN_IN_A_ROW: u64 = 10;
+/// Shorter ones nobody notices.
+const MIN_SILENCE: Span = Span::from_millis(100);
 /// Fewer say little of the others.
 const MIN_VARIED: u64 = 10;
 /// ITU-T Y.1541 allows 50 ms of variation for calls, and players hold back twice that.
@@ -347,15 +365,18 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
             ));
         }
         warnings.extend(ends::warnings(&result.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
+        let hurried = result.udp.iter().filter_map(udp::came_faster);
+        warnings.extend(hurried.map(|warning| format!("{name}: {warning}")));
         for tcp in &result.tcp {
             if let Some(what) = tcp::fell_behind(tcp, &result.tcp) {
                 warnings.push(format!("{name}: {what}"));
             }
             if let Some(left) = tcp.queue_left.filter(|left| left.drained >= LONG_DRAIN) {
                 warnings.push(format!(
-                    "{name}: TCP {} with {} stream(s) left {} in the path's queues when its time was up, which took {} to drain",
+                    "{name}: TCP {} with {} {} left {} in the path's queues when its time was up, which took {} to drain",
                     tcp.pedigree.direction.name(),
                     tcp.streams,
+                    tcp::streams(tcp.streams),
                     left.bytes,
                     left.drained,
                 ));

@@ -175,6 +175,21 @@ impl EchoRound {
             .collect()
     }
 
+    /// The most requests in a row that had no answer, between two that had one.
+    pub fn longest_gap(&self) -> u64 {
+        self.gaps().max().unwrap_or(0)
+    }
+
+    /// How often one or more requests in a row had no answer, between two that had one.
+    pub fn loss_runs(&self) -> usize {
+        self.gaps().count()
+    }
+
+    fn gaps(&self) -> impl Iterator<Item = u64> {
+        let pairs = self.log.samples.windows(2).map(|pair| pair[1].seq.saturating_sub(pair[0].seq + 1));
+        pairs.filter(|gap| *gap > 0)
+    }
+
     /// Routers crossed on the way there and back, as far as TTLs told.
     pub fn hops(&self) -> (Option<u8>, Option<u8>) {
         (self.log.hops_forward, self.log.hops_reverse)

@@ -159,7 +159,8 @@ mod tests {
     }
 
     fn twice(samples: &RoundSamples) -> RoundSamples {
-        let [v4, v6] = [&samples.rounds_v4, &samples.rounds_v6].map(|rounds| [rounds.clone(), rounds.clone()].concat());
+        let [v4, v6] =
+            [&samples.rounds_v4, &samples.rounds_v6].map(|rounds| [rounds.clone(), rounds.clone()].concat());
         RoundSamples { rounds_v4: v4, rounds_v6: v6, ..samples.clone() }
     }
 
