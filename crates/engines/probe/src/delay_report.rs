@@ -156,9 +156,9 @@ impl EchoRound {
         blocks.filter_map(|block| spread_ns(block.iter().map(|sample| sample.rtt))).collect()
     }
 
-    /// The share of requests without an answer in blocks of [`LOSS_BLOCK`] neighbours, from the first
-    /// to the last that was answered: how losses scatter over time. A rest shorter than half a block
-    /// is left out.
+    /// The share of requests without an answer in blocks of [`LOSS_BLOCK`] neighbours, from the
+    /// first to the last that was answered: how losses scatter over time. A rest shorter than half
+    /// a block is left out.
     pub fn loss_blocks(&self) -> Vec<f64> {
         let samples = &self.log.samples;
         let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Vec::new() };

@@ -361,10 +361,10 @@ fn edges(rounds: &[&TcpRound], senders: &[&TcpEnd], measured: Span) -> f64 {
     1.96 * bytes * 8.0 / measured.secs_f64().max(1e-6)
 }
 
-/// What a rate may be too high by, bit/s, because acknowledgements came sooner and sooner: where the
-/// way back has a queue that drains while they are counted, those of more than the time that counts
-/// come within it. Where the queue drained on the way there, the rate was right, which the round
-/// trip does not tell.
+/// What a rate may be too high by, bit/s, because acknowledgements came sooner and sooner: where
+/// the way back has a queue that drains while they are counted, those of more than the time that
+/// counts come within it. Where the queue drained on the way there, the rate was right, which the
+/// round trip does not tell.
 fn gathered_acknowledgements(rounds: &[&TcpRound], measured: &[MeasuredRound<'_>]) -> f64 {
     let (mut bits, mut time) = (0.0, 0.0);
     for (round, counts) in rounds.iter().zip(measured) {

@@ -105,9 +105,9 @@ const OURS_DEMAND: f64 = 0.1;
 /// A program that has to wait for such a core is late.
 const FULL_CORE: f64 = 0.95;
 const WORTH_TELLING: f64 = 0.05;
-/// Threads of a flow that a link limits wait for a core at each wake-up; on a host that was kept full
-/// they waited for less than a tenth of the time at 12 Mbit/s, and for 80 to 98 % where the host
-/// itself was the limit.
+/// Threads of a flow that a link limits wait for a core at each wake-up; on a host that was kept
+/// full they waited for less than a tenth of the time at 12 Mbit/s, and for 80 to 98 % where the
+/// host itself was the limit.
 const DENIED: f64 = 0.75;
 
 #[cfg(test)]

@@ -224,8 +224,8 @@ impl<'a> Signs<'a> {
         Some(Limit::new(LimitedBy::SocketBuffer, text))
     }
 
-    /// A thread was ready nearly all the time and others had its core, while the path showed neither
-    /// a queue nor losses to speak of: what it carried is what the thread got to move.
+    /// A thread was ready nearly all the time and others had its core, while the path showed
+    /// neither a queue nor losses to speak of: what it carried is what the thread got to move.
     fn denied_a_core(&self) -> Option<Limit> {
         if self.of.across == Across::Loopback || self.queue_stands() || self.loses_much() {
             return None;
