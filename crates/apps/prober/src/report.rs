@@ -348,15 +348,18 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
             ));
         }
         warnings.extend(ends::warnings(&result.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
+        let hurried = result.udp.iter().filter_map(udp::came_faster);
+        warnings.extend(hurried.map(|warning| format!("{name}: {warning}")));
         for tcp in &result.tcp {
             if let Some(what) = tcp::fell_behind(tcp, &result.tcp) {
                 warnings.push(format!("{name}: {what}"));
             }
             if let Some(left) = tcp.queue_left.filter(|left| left.drained >= LONG_DRAIN) {
                 warnings.push(format!(
-                    "{name}: TCP {} with {} stream(s) left {} in the path's queues when its time was up, which took {} to drain",
+                    "{name}: TCP {} with {} {} left {} in the path's queues when its time was up, which took {} to drain",
                     tcp.pedigree.direction.name(),
                     tcp.streams,
+                    tcp::streams(tcp.streams),
                     left.bytes,
                     left.drained,
                 ));

@@ -134,8 +134,8 @@ impl Record {
         missing.collect()
     }
 
-    /// Directions of which another version has a figure, and this one, which has others of the kind,
-    /// has none.
+    /// Directions of which another version has a figure, and this one, which has others of the
+    /// kind, has none.
     fn missing_ways(&self, version: &VersionResult) -> Vec<String> {
         let tcp = |of: &VersionResult, way: Direction| {
             of.tcp.iter().any(|tcp| tcp.pedigree.direction == way && tcp.has_rate())

@@ -8,13 +8,14 @@
 //! rounds alternate (ABBA), else a drift within rounds looks like a difference. **Biased**: with
 //! two rounds the interval covers 87 % instead of 95 % where rounds differ a lot; with one it knows
 //! nothing of other rounds, and we ask for a difference three times the margin and say that it was
-//! one. What depends on the behaviour of TCP's flows needs more than that: see [`flow`]. A version is favoured only if the interval excludes zero **and** the difference exceeds the
-//! margin **and** nothing casts a [`RoundSamples::doubt`] on it; "no difference shown" is no proof
-//! of equality. A rate that was still growing when it ended is a lower bound: it may win and cannot
-//! lose. Each metric is judged at 95 % by itself: of twenty comparisons of equal paths one may
-//! favour somebody. **Published**: Davison and Hinkley 1997 §3.8; Newcombe, Statistics in Medicine
-//! 1998, method 10; margins of relevance as in equivalence testing (Schuirmann 1987), their values
-//! are ours and stand at the end of `compare/metric.rs`.
+//! one. What depends on the behaviour of TCP's flows needs more than that: see `compare/flow.rs`. A version
+//! is favoured only if the interval excludes zero **and** the difference exceeds the margin **and**
+//! nothing casts a [`RoundSamples::doubt`] on it; "no difference shown" is no proof of equality. A
+//! rate that was still growing when it ended is a lower bound: it may win and cannot lose. Each
+//! metric is judged at 95 % by itself: of twenty comparisons of equal paths one may favour
+//! somebody. **Published**: Davison and Hinkley 1997 §3.8; Newcombe, Statistics in Medicine 1998,
+//! method 10; margins of relevance as in equivalence testing (Schuirmann 1987), their values are
+//! ours and stand at the end of `compare/metric.rs`.
 
 mod flow;
 mod metric;
@@ -46,8 +47,8 @@ pub struct RoundSamples {
     pub shares: Option<[Share; 2]>,
     /// Whether the values of IPv4 and of IPv6 are lower bounds.
     pub lower_bounds: [bool; 2],
-    /// The rates of the transfers whose behaviour the metric depends on; absent for what is measured
-    /// on an idle path.
+    /// The rates of the transfers whose behaviour the metric depends on; absent for what is
+    /// measured on an idle path.
     pub loads: Option<Loads>,
     /// A host and not the network set at least one of the values.
     pub host_limited: bool,

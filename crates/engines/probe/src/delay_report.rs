@@ -168,9 +168,9 @@ impl EchoRound {
         blocks.filter_map(|block| spread_ns(block.iter().map(|sample| sample.rtt))).collect()
     }
 
-    /// The share of requests without an answer in blocks of [`LOSS_BLOCK`] neighbours, from the first
-    /// to the last that was answered: how losses scatter over time. A rest shorter than half a block
-    /// is left out.
+    /// The share of requests without an answer in blocks of [`LOSS_BLOCK`] neighbours, from the
+    /// first to the last that was answered: how losses scatter over time. A rest shorter than half
+    /// a block is left out.
     pub fn loss_blocks(&self) -> Vec<f64> {
         let samples = &self.log.samples;
         let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Vec::new() };
@@ -185,6 +185,12 @@ impl EchoRound {
                 (1.0 - came / (until - from) as f64).max(0.0)
             })
             .collect()
+    }
+
+    /// How often one or more requests in a row had no answer, between two that had one.
+    pub fn loss_runs(&self) -> usize {
+        let pairs = self.log.samples.windows(2).map(|pair| pair[1].seq.saturating_sub(pair[0].seq + 1));
+        pairs.filter(|gap| *gap > 0).count()
     }
 
     /// Routers crossed on the way there and back, as far as TTLs told.

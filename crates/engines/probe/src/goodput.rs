@@ -5,7 +5,9 @@
 //! ([`netaware_stats::bootstrap`]). **Assumes** that the slices after the warm-up come from one
 //! distribution, correlated for less than half a second. **Biased**: the interval of a single round
 //! knows nothing of other rounds and is too narrow; a slice cut short by the end of the transfer
-//! counts in the rate but not in the interval. **Published**: goodput as in RFC 2647 §3.17; blocks
+//! counts in the rate but not in the interval. The receiver's clock starts with the first byte, so
+//! what came with it is taken off a count that begins there: of nine segments in eight gaps only
+//! eight took that time. **Published**: goodput as in RFC 2647 §3.17; blocks
 //! after Künsch 1989.
 
 use netaware_record::{Interval, ReceiverTick};
@@ -22,6 +24,9 @@ pub struct MeasuredRound<'a> {
     pub ticks: &'a [ReceiverTick],
     /// Where counting begins.
     pub warm_up: WarmUpEnd,
+    /// What came at the instant with which the first slice begins: it took time before, and belongs
+    /// to no rate.
+    pub at_start: ByteCount,
 }
 
 impl<'a> MeasuredRound<'a> {
@@ -35,7 +40,27 @@ impl<'a> MeasuredRound<'a> {
     /// the others and know less.
     pub fn rates(&self) -> Vec<f64> {
         let longest = self.counted().iter().map(|tick| tick.length).max().unwrap_or(Span::ZERO);
-        self.counted().iter().filter(|tick| tick.length * 2 >= longest).map(rate).collect()
+        let first = self.from_start();
+        let of_slice = |(n, tick): (usize, &ReceiverTick)| {
+            let before = if n == 0 { first } else { ByteCount(0) };
+            rate(&ReceiverTick { bytes: ByteCount(tick.bytes.0.saturating_sub(before.0)), ..*tick })
+        };
+        let slices = self.counted().iter().enumerate();
+        slices.filter(|(_, tick)| tick.length * 2 >= longest).map(of_slice).collect()
+    }
+
+    /// Bytes of the slices that count, and their time.
+    fn total(&self) -> (ByteCount, Span) {
+        let bytes: ByteCount = self.counted().iter().map(|tick| tick.bytes).sum();
+        let time = self.counted().iter().map(|tick| tick.length.or_zero()).sum();
+        (ByteCount(bytes.0.saturating_sub(self.from_start().0)), time)
+    }
+
+    /// What came with the beginning of the first slice, where that one counts and others or more
+    /// came after it: what came alone is the only rate there is.
+    fn from_start(&self) -> ByteCount {
+        let has_more = self.counted().iter().map(|tick| tick.bytes.0).sum::<u64>() > self.at_start.0;
+        if self.warm_up.first() == 0 && has_more { self.at_start } else { ByteCount(0) }
     }
 }
 
@@ -55,7 +80,7 @@ pub struct Goodput {
 /// Joins rounds of the same transfer; `None` when no time counted in any of them.
 pub fn goodput(rounds: &[MeasuredRound<'_>]) -> Option<Goodput> {
     let totals: Vec<(ByteCount, Span)> =
-        rounds.iter().map(|round| total(round.counted())).filter(|(_, time)| *time > Span::ZERO).collect();
+        rounds.iter().map(MeasuredRound::total).filter(|(_, time)| *time > Span::ZERO).collect();
     let bytes = totals.iter().map(|(bytes, _)| *bytes).sum();
     let measured = totals.iter().map(|(_, time)| *time).sum();
     let rate = BitRate::mean(bytes, measured)?;
@@ -71,10 +96,6 @@ pub fn goodput(rounds: &[MeasuredRound<'_>]) -> Option<Goodput> {
         rounds: totals.into_iter().filter_map(|(bytes, time)| BitRate::mean(bytes, time)).collect(),
         measured,
     })
-}
-
-fn total(ticks: &[ReceiverTick]) -> (ByteCount, Span) {
-    (ticks.iter().map(|tick| tick.bytes).sum(), ticks.iter().map(|tick| tick.length.or_zero()).sum())
 }
 
 fn block(rounds: &[MeasuredRound<'_>]) -> usize {
@@ -102,9 +123,9 @@ mod tests {
     fn rate_is_bytes_over_time_of_what_counts() {
         let (first, second) = ([tick(9, 100), tick(100, 100), tick(50, 50), tick(1, 1)], [tick(400, 100)]);
         let rounds = [
-            MeasuredRound { ticks: &first, warm_up: WarmUpEnd::SlowStartOver(1) },
-            MeasuredRound { ticks: &second, warm_up: WarmUpEnd::NeverEnded },
-            MeasuredRound { ticks: &second, warm_up: WarmUpEnd::Asked(7) },
+            MeasuredRound { ticks: &first, warm_up: WarmUpEnd::SlowStartOver(1), at_start: ByteCount(0) },
+            MeasuredRound { ticks: &second, warm_up: WarmUpEnd::NeverEnded, at_start: ByteCount(0) },
+            MeasuredRound { ticks: &second, warm_up: WarmUpEnd::Asked(7), at_start: ByteCount(0) },
         ];
         let goodput = goodput(&rounds).unwrap();
         assert_eq!(goodput.measured, Span::from_millis(251));
@@ -115,10 +136,36 @@ mod tests {
         assert!(interval.lo <= interval.estimate && interval.estimate <= interval.hi);
     }
 
+    /// A link of 100 kbit/s carries 96.5 kbit/s of payload: a segment each 120 ms.
+    #[test]
+    fn the_first_segment_with_which_the_clock_starts_does_not_make_a_link_faster_than_it_is() {
+        let ticks = [tick(9 * 1448, 1000)];
+        let of = |at_start| {
+            let at_start = ByteCount(at_start);
+            goodput(&[MeasuredRound { ticks: &ticks, warm_up: WarmUpEnd::NeverEnded, at_start }]).unwrap()
+        };
+        assert_eq!(of(0).rate, BitRate(104_256));
+        assert_eq!(of(1448).rate, BitRate(92_672));
+        let later = MeasuredRound {
+            ticks: &[ticks[0], ticks[0]],
+            warm_up: WarmUpEnd::SlowStartOver(1),
+            at_start: ByteCount(1448),
+        };
+        assert_eq!(goodput(&[later]).unwrap().rate, BitRate(104_256), "it came before what counts");
+        let alone = MeasuredRound {
+            ticks: &[tick(1448, 100)],
+            warm_up: WarmUpEnd::NeverEnded,
+            at_start: ByteCount(1448),
+        };
+        assert!(goodput(&[alone]).unwrap().rate.0 > 0, "the only rate there is");
+        assert_eq!(alone.rates().len(), 1);
+    }
+
     #[test]
     fn nothing_that_counts_is_no_rate() {
         assert_eq!(goodput(&[]), None);
-        let empty = MeasuredRound { ticks: &[], warm_up: WarmUpEnd::SlowStartOver(3) };
+        let empty =
+            MeasuredRound { ticks: &[], warm_up: WarmUpEnd::SlowStartOver(3), at_start: ByteCount(0) };
         assert_eq!(goodput(&[empty]), None);
         assert_eq!(goodput(&[MeasuredRound { ticks: &[tick(5, 0)], ..empty }]), None);
     }
@@ -131,8 +178,10 @@ mod tests {
             let rounds: Vec<Vec<ReceiverTick>> = (0..4)
                 .map(|_| (0..20).map(|_| tick(900_000 + rng.below(200_001) as u64, 100)).collect())
                 .collect();
-            let rounds: Vec<_> =
-                rounds.iter().map(|ticks| MeasuredRound { ticks, warm_up: WarmUpEnd::Asked(0) }).collect();
+            let rounds: Vec<_> = rounds
+                .iter()
+                .map(|ticks| MeasuredRound { ticks, warm_up: WarmUpEnd::Asked(0), at_start: ByteCount(0) })
+                .collect();
             let interval = goodput(&rounds).unwrap().interval.unwrap();
             held += usize::from(interval.lo <= 80e6 && 80e6 <= interval.hi);
         }
@@ -142,7 +191,7 @@ mod tests {
     #[test]
     fn a_slice_cut_short_counts_in_the_rate_and_the_interval_is_stretched_to_hold_it() {
         let ticks = [tick(100, 100), tick(100, 100), tick(100, 100), tick(100, 100), tick(35, 10)];
-        let round = MeasuredRound { ticks: &ticks, warm_up: WarmUpEnd::Asked(0) };
+        let round = MeasuredRound { ticks: &ticks, warm_up: WarmUpEnd::Asked(0), at_start: ByteCount(0) };
         let want = Goodput {
             // 435 bytes in 410 ms.
             rate: BitRate(8_487),
@@ -159,7 +208,7 @@ mod tests {
     fn a_block_is_half_a_second_of_slices_but_at_least_one_and_at_most_fifty() {
         for (millis, want) in [(100, 5), (20, 25), (10, 50), (1, 50), (500, 1), (501, 1), (2_000, 1)] {
             let ticks = [tick(1, 1), tick(1, millis), tick(1, 1)];
-            let round = MeasuredRound { ticks: &ticks, warm_up: WarmUpEnd::Asked(0) };
+            let round = MeasuredRound { ticks: &ticks, warm_up: WarmUpEnd::Asked(0), at_start: ByteCount(0) };
             assert_eq!(block(&[round]), want, "{millis} ms");
         }
         assert_eq!(block(&[]), 50);

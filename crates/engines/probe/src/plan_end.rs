@@ -72,7 +72,8 @@ mod tests {
         let cut = series(&[[1_000_000; 30].to_vec(), vec![400_000], vec![0; 40]].concat());
         let heard = heard(&cut);
         let end = warm_up::settled(warm_up::slow_start(heard, TICK), heard, TICK);
-        let goodput = goodput(&[MeasuredRound { ticks: heard, warm_up: end }]).unwrap();
+        let goodput =
+            goodput(&[MeasuredRound { ticks: heard, warm_up: end, at_start: ByteCount(0) }]).unwrap();
         assert_eq!(goodput.rate.0, 80_000_000);
         assert!(goodput.measured > Span::from_secs(2) && goodput.measured <= Span::from_secs(3));
         assert_eq!(silence(&cut), Span::from_secs(4));
@@ -89,7 +90,8 @@ mod tests {
         let ticks = [tick(1258, 1258, 2896), tick(2205, 947, 4344), tick(2235, 30, 0)];
         let counting = within_plan(&ticks, Span::from_millis(500));
         let end = warm_up::slow_start(counting, Span::from_millis(560));
-        let goodput = goodput(&[MeasuredRound { ticks: counting, warm_up: end }]).unwrap();
+        let goodput =
+            goodput(&[MeasuredRound { ticks: counting, warm_up: end, at_start: ByteCount(0) }]).unwrap();
         assert_eq!((goodput.rate.0, end), (18_416, WarmUpEnd::NeverEnded));
         assert!(within_plan(&[tick(1258, 1258, 0)], Span::from_millis(500)).is_empty());
     }

@@ -71,10 +71,15 @@ pub struct Rising {
 
 /// Whether the round trip was still rising at the end of what was `planned`: in the last quarter it
 /// was longer than ever before. Congestion control that has found the end of the queue, and lets it
-/// fill again and again, has been there before.
+/// fill again and again, has been there before. Segments that had to be sent again in the second
+/// half were dropped at the end of the queue as a rule: what was reached then is its depth.
 pub fn rising(sender: &[SenderTick], planned: Span) -> Option<Rising> {
-    let in_time = sender.iter().filter(|tick| tick.end - tick.length / 2 <= planned);
-    let rtts: Vec<Span> = in_time.filter_map(|tick| tick.rtt).filter(|rtt| *rtt > Span::ZERO).collect();
+    let in_time = || sender.iter().filter(|tick| tick.end - tick.length / 2 <= planned);
+    let late = in_time().skip(in_time().count() / 2);
+    if late.filter_map(|tick| tick.retransmits).any(|resent| resent > 0) {
+        return None;
+    }
+    let rtts: Vec<Span> = in_time().filter_map(|tick| tick.rtt).filter(|rtt| *rtt > Span::ZERO).collect();
     if rtts.len() < MIN_SLICES {
         return None;
     }
@@ -160,6 +165,13 @@ mod tests {
         let ramp = rtts((0..20).map(|n| 30 + n * 17));
         let found = rising(&ramp, planned).unwrap();
         assert_eq!((found.least, found.last), (Span::from_millis(30), Span::from_millis(353)));
+        // A queue that dropped what exceeded it was reached to its end, as one of 150 ms was.
+        let mut dropped = ramp.clone();
+        dropped[17].retransmits = Some(4);
+        assert_eq!(rising(&dropped, planned), None);
+        let mut early = ramp.clone();
+        early[3].retransmits = Some(4);
+        assert!(rising(&early, planned).is_some(), "a loss at the beginning says nothing of the end");
         // What queues still give after the planned end is not the end of the ramp.
         let longer = rtts((0..20).map(|n| 30 + n * 17).chain([20; 10]));
         assert_eq!(rising(&longer, planned).map(|it| it.last), Some(Span::from_millis(353)));

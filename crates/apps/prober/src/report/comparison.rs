@@ -180,8 +180,22 @@ impl Pair<'_> {
                 broken.or_else(|| both().find_map(|result| did_not_last(result, direction)))
             }
             Metric::UdpLoss => unlike_rates(self.v4, self.v6, direction),
-            Metric::IdleRtt | Metric::IdleLoss | Metric::DelayVariation | Metric::Connect => None,
+            Metric::IdleLoss => self.outage(),
+            Metric::IdleRtt | Metric::DelayVariation | Metric::Connect => None,
         }
+    }
+
+    /// That what was lost on the idle path was lost in a few rows: an outage passes, and hits
+    /// whoever is measured then.
+    fn outage(&self) -> Option<String> {
+        let ratio = |result| idle_share(result).map_or(0.0, |share| share.part as f64 / share.of as f64);
+        let (more, found) =
+            if ratio(self.v4) > ratio(self.v6) { (self.v4, self.f4) } else { (self.v6, self.f6) };
+        let lost = idle_share(more)?.part;
+        let runs: usize = found.idle.iter().map(|run| run.round.loss_runs()).sum();
+        (lost > 0 && runs < MIN_LOSS_RUNS).then(|| {
+            format!("over {} {lost} requests were lost in {runs} rows, as in an outage", more.version.name())
+        })
     }
 
     /// The transfers that a metric depends on.
@@ -322,6 +336,8 @@ fn unlike_rates(v4: &VersionResult, v6: &VersionResult, direction: Direction) ->
 const MUCH_LOSS: f64 = 0.05;
 /// UDP's share of losses on a path that loses at random may exceed TCP's by this factor.
 const AS_TCP: f64 = 2.0;
+/// Fewer times at which requests were lost say nothing of how often that happens.
+const MIN_LOSS_RUNS: usize = 3;
 /// Rates of TCP over the same path differ by less from turn to turn.
 const ALIKE: f64 = 1.1;
 

@@ -3,8 +3,8 @@
 use netaware_record::{Direction, LimitedBy, Outcome, TcpResult};
 use netaware_units::ByteCount;
 
-/// What a person has to know of how the transfers of one version ended. Those that ended alike share
-/// a sentence.
+/// What a person has to know of how the transfers of one version ended. Those that ended alike
+/// share a sentence.
 pub(super) fn warnings(transfers: &[TcpResult]) -> Vec<String> {
     let mut kinds: Vec<(Kind, Vec<&TcpResult>)> = Vec::new();
     for transfer in transfers {

@@ -144,7 +144,19 @@ pub(super) fn measured(round: &TcpRound, idle_rtt: Option<Span>) -> MeasuredRoun
         let round_trip = idle_rtt.filter(|rtt| *rtt > Span::ZERO).or_else(|| own_round_trip(round));
         warm_up::settled(warm_up::slow_start(ticks, round_trip.unwrap_or_default()), ticks, loaded_rtt)
     };
-    MeasuredRound { ticks, warm_up }
+    MeasuredRound { ticks, warm_up, at_start: with_the_first_byte(round) }
+}
+
+/// What the receiver read together with the first byte, with which its clock starts; nothing where
+/// what the sender knows to have been acknowledged counts, since its clock starts before.
+fn with_the_first_byte(round: &TcpRound) -> ByteCount {
+    if count_of(round).0 != TcpCount::Delivered {
+        return ByteCount(0);
+    }
+    let first = round.ended.tcp_receiver.iter().flat_map(|end| &end.streams);
+    let first = first.filter_map(|stream| stream.first_read).filter(|read| *read > ByteCount(0)).min();
+    let of_slice = round.ended.receiver_ticks.first().map_or(0, |tick| tick.bytes.0);
+    ByteCount(first.map_or(0, |read| read.0.min(of_slice)))
 }
 
 /// The smallest round trip that the sender's TCP has seen.
@@ -246,6 +258,7 @@ fn result(
         receivers: &receivers,
     });
     let edges = reached.as_ref().map_or(0.0, |reached| edges(rounds, &senders, reached.measured));
+    let gathered = gathered_acknowledgements(rounds, &measured);
     Some(TcpResult {
         pedigree: pedigree(path.version, order.direction, counted),
         outcome: worst(rounds.iter().map(|round| round.ended.outcome)),
@@ -256,7 +269,7 @@ fn result(
         congestion: streams().map(|s| s.congestion.clone()).find(|name| !name.is_empty()).unwrap_or_default(),
         goodput: reached.as_ref().map(|reached| reached.rate),
         goodput_interval: interval.map(|interval| Interval {
-            lo: (interval.lo - edges).max(0.0),
+            lo: (interval.lo - edges - gathered).max(0.0),
             hi: interval.hi + edges + echo_rate(path.version, rounds),
             ..interval
         }),
@@ -287,11 +300,21 @@ fn result(
     })
 }
 
+/// "stream" or "streams".
+pub(super) fn streams(count: u16) -> &'static str {
+    if count == 1 { "stream" } else { "streams" }
+}
+
 /// What a person has to know of transfers beside their rates: what the mean hides.
 pub(super) fn warnings(rounds: &[TcpRound]) -> Vec<String> {
     let mut warnings = Vec::new();
     for round in rounds {
-        let what = format!("TCP {} with {} stream(s)", round.order.direction.name(), round.order.streams);
+        let what = format!(
+            "TCP {} with {} {}",
+            round.order.direction.name(),
+            round.order.streams,
+            streams(round.order.streams)
+        );
         if let Some(Stall { at, lasted }) = stalled(round) {
             warnings.push(format!("{what}: for {lasted} nothing came, {at} after its start"));
         }
@@ -305,7 +328,7 @@ pub(super) fn warnings(rounds: &[TcpRound]) -> Vec<String> {
         if let Some(Rising { least, median, last }) = unrest::rising(&round.ended.sender_ticks, planned) {
             warnings.push(format!(
                 "{what}: the round trip was still rising when it ended ({least} at first, {median} in the middle, \
-                 {last} at the end): the path's queue is deeper than that"
+                 {last} at the end): the path's queue may be deeper than that"
             ));
         }
     }
@@ -349,6 +372,27 @@ fn edges(rounds: &[&TcpRound], senders: &[&TcpEnd], measured: Span) -> f64 {
     // Two even draws from 0 to two segments for each stream: standard deviation of their sum.
     let bytes = (2.0 * streams).sqrt() * 2.0 * f64::from(mss) / 12_f64.sqrt();
     1.96 * bytes * 8.0 / measured.secs_f64().max(1e-6)
+}
+
+/// What a rate may be too high by, bit/s, because acknowledgements came sooner and sooner: where
+/// the way back has a queue that drains while they are counted, those of more than the time that
+/// counts come within it. Where the queue drained on the way there, the rate was right, which the
+/// round trip does not tell.
+fn gathered_acknowledgements(rounds: &[&TcpRound], measured: &[MeasuredRound<'_>]) -> f64 {
+    let (mut bits, mut time) = (0.0, 0.0);
+    for (round, counts) in rounds.iter().zip(measured) {
+        let lasted: Span = counts.counted().iter().map(|tick| tick.length.or_zero()).sum();
+        let bytes: ByteCount = counts.counted().iter().map(|tick| tick.bytes).sum();
+        time += lasted.secs_f64();
+        if count_of(round).0 != TcpCount::Acknowledged || lasted <= Span::ZERO {
+            continue;
+        }
+        let rtt = |n: usize| round.ended.sender_ticks.get(n).and_then(|tick| tick.rtt);
+        let ends = rtt(counts.warm_up.first()).zip(rtt(counts.ticks.len().saturating_sub(1)));
+        let shorter = ends.map_or(Span::ZERO, |(first, last)| (first - last).or_zero());
+        bits += bytes.0 as f64 * 8.0 / lasted.secs_f64() * shorter.secs_f64();
+    }
+    if time > 0.0 { bits / time } else { 0.0 }
 }
 
 /// What the echoes beside took of the path in this direction, bit/s of IP packets, as if TCP had
@@ -520,6 +564,23 @@ mod tests {
         TcpRound { order, ended, arrived: None, load: None }
     }
 
+    /// 51 Mbit/s of payload were once told of a link that carries 48, whose way back was full of
+    /// others' traffic.
+    #[test]
+    fn acknowledgements_that_come_sooner_and_sooner_widen_the_interval_and_not_the_link() {
+        let of = |from: i64, until: i64, counted: bool| {
+            let slices: Vec<(u64, i64)> = (0..10).map(|n| (600_000, from + (until - from) * n / 9)).collect();
+            let mut round = transfer(Direction::Reverse, &slices);
+            round.arrived = counted.then(|| round.ended.receiver_ticks.clone());
+            let counts = measured(&round, Some(Span::from_millis(20)));
+            let counts = MeasuredRound { warm_up: WarmUpEnd::SlowStartOver(0), ..counts };
+            gathered_acknowledgements(&[&round], &[counts])
+        };
+        // 48 Mbit/s over a second, in which acknowledgements came 60 ms sooner in the end.
+        assert!((of(80, 20, true) / 2.88e6 - 1.0).abs() < 0.01, "{}", of(80, 20, true));
+        assert_eq!((of(20, 80, true), of(80, 20, false)), (0.0, 0.0));
+    }
+
     #[test]
     fn a_transfer_that_stood_still_for_a_while_says_so() {
         let slices = [vec![(360_000, 30); 20], vec![(0, 30); 14], vec![(360_000, 30); 20]].concat();
@@ -642,7 +703,8 @@ mod tests {
     #[test]
     fn a_transfer_that_emptied_a_bucket_is_said_to_have() {
         let emptied = slices(&[80, 80, 79, 80, 80, 80, 14, 14, 14, 15, 14, 14, 14, 14, 14]);
-        let round = [MeasuredRound { ticks: &emptied, warm_up: WarmUpEnd::NeverEnded }];
+        let round =
+            [MeasuredRound { ticks: &emptied, warm_up: WarmUpEnd::NeverEnded, at_start: ByteCount(0) }];
         let said = slowing_down(&round).unwrap();
         assert!(said.contains("from 80.0 Mbit/s to 14.0 Mbit/s"), "{said}");
         // One that holds its rate, speeds up, or has one slow moment at its end did not empty one.
@@ -653,7 +715,8 @@ mod tests {
             &[80, 14, 14],
         ] {
             let ticks = slices(rates);
-            let round = [MeasuredRound { ticks: &ticks, warm_up: WarmUpEnd::NeverEnded }];
+            let round =
+                [MeasuredRound { ticks: &ticks, warm_up: WarmUpEnd::NeverEnded, at_start: ByteCount(0) }];
             assert_eq!(slowing_down(&round), None, "{rates:?}");
         }
     }

@@ -202,6 +202,21 @@ fn outages(rounds: &[UdpRound], direction: Direction) -> Option<String> {
     found.in_words(lost, "datagrams")
 }
 
+/// That datagrams came at a higher rate than they were sent with: a rate that the sender did not
+/// plan, and that may exceed what the path carries.
+pub(super) fn came_faster(udp: &UdpResult) -> Option<String> {
+    let (sent, came) = (udp.sent_rate?, udp.goodput?);
+    let late = udp.health.worst_lateness.filter(|late| *late > Span::ZERO);
+    let why = late.map_or(String::new(), |late| {
+        format!(": some left up to {late} late, and those behind them came closer together than planned")
+    });
+    (came.0 > sent.percent(HURRIED).0)
+        .then(|| format!("UDP {} came at {came}, and was sent at {sent}{why}", udp.pedigree.direction.name()))
+}
+
+/// Per cent of the sent rate up to which clocks and the first and last gap differ.
+const HURRIED: u64 = 110;
+
 fn refusals(way: &str, end: &UdpSenderEnd) -> Vec<String> {
     let planned = end.sent.saturating_add(end.not_sent);
     let said = |refusal: &SendRefusal| {
@@ -376,6 +391,20 @@ mod tests {
         let (one, mut other) = (round(ended()), round(ended()));
         other.order.planned = Some(SendRate::at_least(2_000_000));
         assert_eq!(results(PATH, &[one, other])[0].planned, Some(BitRate(6_000_000)));
+    }
+
+    #[test]
+    fn a_stream_that_came_faster_than_it_was_sent_says_why() {
+        let of = |sent, came, late: Option<Span>| {
+            let mut result = results(PATH, &[round(Ended::default())]).remove(0);
+            (result.sent_rate, result.goodput) = (Some(BitRate(sent)), Some(BitRate(came)));
+            result.health.worst_lateness = late;
+            came_faster(&result)
+        };
+        let want = "UDP up came at 1.81 Mbit/s, and was sent at 1.53 Mbit/s: some left up to 65.0 ms late, and \
+                    those behind them came closer together than planned";
+        assert_eq!(of(1_530_000, 1_810_000, Some(Span::from_millis(65))).as_deref(), Some(want));
+        assert_eq!(of(1_530_000, 1_550_000, None), None);
     }
 
     #[test]

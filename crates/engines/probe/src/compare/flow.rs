@@ -1,14 +1,15 @@
 //! What depends on the behaviour of TCP's flows, and when it is no property of an IP version.
 //!
-//! **Measures** nothing: it finds reasons not to believe a difference. A transfer of a second is one
-//! draw from what its congestion control may do: BBR and CUBIC fill a queue in one turn and leave it
-//! empty in the next, and one burst of losses halves a rate for the rest of a turn. The samples of
-//! one turn depend on each other through that draw, so that no interval from within the turn knows
-//! of it. **Assumes** that turns of different rounds are independent draws, and so are the transfers
-//! with one and with several streams of one round. **Biased** towards no difference shown: a path
-//! whose queue is managed may lose its advantage to the start of a short transfer, in which its
-//! queue is long as well. **Published**: the values are ours; they come from paths that are the same
-//! for both versions and on which the comparison without these rules preferred one of them.
+//! **Measures** nothing: it finds reasons not to believe a difference. A transfer of a second is
+//! one draw from what its congestion control may do: BBR and CUBIC fill a queue in one turn and
+//! leave it empty in the next, and one burst of losses halves a rate for the rest of a turn. The
+//! samples of one turn depend on each other through that draw, so that no interval from within the
+//! turn knows of it. **Assumes** that turns of different rounds are independent draws, and so are
+//! the transfers with one and with several streams of one round. **Biased** towards no difference
+//! shown: a path whose queue is managed may lose its advantage to the start of a short transfer, in
+//! which its queue is long as well. **Published**: the values are ours; they come from paths that
+//! are the same for both versions and on which the comparison without these rules preferred one of
+//! them.
 
 use netaware_record::{Metric, Preference};
 use netaware_stats::quantile;

@@ -390,3 +390,20 @@ fn ten_answers_have_a_tail_and_what_nothing_is_known_of_has_no_total_and_no_rate
     let loaded = under_load(at_once, Some(&found));
     assert_eq!((loaded.rise, loaded.round_trips_per_minute), (Some(Span(-1_450)), None));
 }
+
+#[test]
+fn requests_lost_in_a_row_are_told_from_as_many_lost_one_by_one() {
+    let of = |lost: fn(u64) -> bool| {
+        let answered: Vec<Exchange> =
+            (0..40).filter(|seq| !lost(*seq)).map(|seq| exchange(seq, 100)).collect();
+        let round = logged(&answered).finish(EchoCounts::default());
+        let tenths: Vec<f64> = round.loss_blocks().iter().map(|share| (share * 10.0).round()).collect();
+        (round.loss_runs(), tenths)
+    };
+    assert_eq!(of(|seq| (10..20).contains(&seq)), (1, vec![0.0, 10.0, 0.0, 0.0]));
+    assert_eq!(of(|seq| seq % 4 == 1), (10, vec![3.0, 2.0, 3.0, 2.0]));
+    // What was lost at the end had no answer behind it: its fate is another matter.
+    assert_eq!(of(|seq| seq >= 34), (0, vec![0.0; 3]));
+    let none = EchoLog::default().finish(EchoCounts::default());
+    assert_eq!((none.loss_runs(), none.loss_blocks().len()), (0, 0));
+}

@@ -36,6 +36,8 @@ pub fn tcp_limit(evidence: &TcpEvidence<'_>) -> Limit {
         .or_else(|| signs.cpu(SATURATED))
         .or_else(|| signs.window())
         .or_else(|| signs.buffer())
+        .or_else(|| signs.denied_a_core())
+        .or_else(|| signs.policer())
         .or_else(|| signs.network())
         .or_else(|| signs.cpu_of_loopback())
         .unwrap_or_else(|| Limit::new(LimitedBy::Unknown, format!("nothing stands out: {}", signs.known())))
@@ -44,7 +46,11 @@ pub fn tcp_limit(evidence: &TcpEvidence<'_>) -> Limit {
 fn requested(evidence: &TcpEvidence<'_>) -> Option<Limit> {
     let asked = evidence.requested.filter(|asked| asked.0 > 0)?;
     let reached = evidence.goodput.0 as f64 / asked.0 as f64;
-    let text = format!("{} of the {asked} asked for was reached", percent(reached));
+    let text = if reached > EXCEEDED {
+        format!("{asked} was asked for, and {} went: a stream sends whole segments", evidence.goodput)
+    } else {
+        format!("{} of the {asked} asked for was reached", percent(reached))
+    };
     (reached >= REACHED).then(|| Limit::new(LimitedBy::RequestedRate, text))
 }
 
@@ -79,6 +85,8 @@ struct Signs<'a> {
     buffer_filled: Option<Filled>,
     /// `None` where no stream's system tells.
     retransmits: Option<u64>,
+    /// The share of all bytes that was sent again.
+    resent: Option<f64>,
     /// Segments that were acknowledged, and those of them that the path had marked.
     delivered: Option<(u64, u64)>,
     idle_rtt: Option<Span>,
@@ -114,6 +122,7 @@ impl<'a> Signs<'a> {
             window: share(|stream| stream.window_limited),
             buffer: share(|stream| stream.buffer_limited),
             retransmits: streams.iter().filter_map(|stream| stream.retransmits).reduce(u64::saturating_add),
+            resent: resent_share(streams),
             window_filled: filled(evidence, idle_rtt, |stream| stream.send_window),
             buffer_filled: filled(evidence, idle_rtt, |stream| stream.send_buffer),
             delivered: streams
@@ -178,6 +187,11 @@ impl<'a> Signs<'a> {
         self.retransmits.is_some_and(|resent| resent >= FEWEST_RETRANSMITS)
     }
 
+    /// So much was sent again that it is no accident.
+    fn loses_much(&self) -> bool {
+        self.is_lossy() && self.resent.is_some_and(|share| share >= MUCH_RESENT)
+    }
+
     fn is_marked(&self) -> bool {
         self.delivered.is_some_and(|(_, marked)| marked >= FEWEST_RETRANSMITS)
     }
@@ -210,6 +224,43 @@ impl<'a> Signs<'a> {
         Some(Limit::new(LimitedBy::SocketBuffer, text))
     }
 
+    /// A thread was ready nearly all the time and others had its core, while the path showed
+    /// neither a queue nor losses to speak of: what it carried is what the thread got to move.
+    fn denied_a_core(&self) -> Option<Limit> {
+        if self.of.across == Across::Loopback || self.queue_stands() || self.loses_much() {
+            return None;
+        }
+        let (by, name, load) = if self.receiver.was_denied() {
+            (LimitedBy::ReceiverCpu, "receiver", &self.receiver)
+        } else if self.sender.was_denied() {
+            (LimitedBy::SenderCpu, "sender", &self.sender)
+        } else {
+            return None;
+        };
+        let text = format!("{name}'s {}: others had the core; {}", load.describe(), self.known());
+        Some(Limit::new(by, text))
+    }
+
+    /// Much is lost, the round trip does not grow, and what is left is even:
+    /// something drops what exceeds a rate and queues nothing.
+    fn policer(&self) -> Option<Limit> {
+        let is_flat = self.flatness.is_some_and(|flatness| flatness <= FLAT_WHERE_POLICED);
+        let (idle, loaded) = self.idle_rtt.zip(self.loaded_rtt)?;
+        let has_no_queue = loaded - idle <= NO_QUEUE.max(idle / 20);
+        let is_policed = self.of.across == Across::Network
+            && is_flat
+            && self.loses_much()
+            && has_no_queue
+            && !self.is_marked();
+        is_policed.then(|| {
+            let text = format!(
+                "drops what exceeds its rate and queues nothing, as a policer does; {}",
+                self.known()
+            );
+            Limit::new(LimitedBy::Network, text)
+        })
+    }
+
     /// Only asked when both CPUs have headroom.
     fn network(&self) -> Option<Limit> {
         let flat = self.flatness.filter(|flatness| *flatness <= FLAT);
@@ -238,7 +289,9 @@ impl<'a> Signs<'a> {
             format!("ECN marks on {} of segments", percent_finely(marked as f64 / delivered.max(1) as f64))
         }));
         known.extend(self.flatness.map(|flatness| format!("rate varies by {}", percent_finely(flatness))));
-        known.extend(self.retransmits.map(|resent| format!("{resent} segments sent again")));
+        let share = self.resent.filter(|share| *share >= MUCH_RESENT);
+        let share = share.map_or(String::new(), |share| format!(" ({} of all bytes)", percent(share)));
+        known.extend(self.retransmits.map(|resent| format!("{resent} segments sent again{share}")));
         if let (Some(idle), Some(loaded)) = (self.idle_rtt, self.loaded_rtt) {
             known.push(format!("round trip {idle} idle, {loaded} loaded"));
         }
@@ -248,6 +301,15 @@ impl<'a> Signs<'a> {
         }
         known.join("; ")
     }
+}
+
+/// The share of their bytes that streams sent again; `None` where the system does not tell.
+fn resent_share(streams: &[StreamEnd]) -> Option<f64> {
+    let sum = |of: fn(&StreamEnd) -> Option<ByteCount>| -> Option<u64> {
+        streams.iter().map(|stream| of(stream).map(|bytes| bytes.0)).sum()
+    };
+    let (sent, resent) = (sum(|stream| stream.bytes_sent)?, sum(|stream| stream.bytes_resent)?);
+    (sent > 0).then(|| resent as f64 / sent as f64)
 }
 
 /// What `of` holds in all streams, and how much of it the rate fills in the shortest round trip.
@@ -275,6 +337,14 @@ fn largest(streams: &[StreamEnd], of: fn(&StreamEnd) -> Option<ByteCount>) -> Op
 
 /// A paced sender never quite reaches its rate; 3 % is more than header and start-up effects take.
 const REACHED: f64 = 0.97;
+/// More than this of a rate was not limited to it.
+const EXCEEDED: f64 = 1.1;
+/// Rate variation behind a policer: what is sent again comes in bursts. Seen: 0.4 to 2.1 %.
+const FLAT_WHERE_POLICED: f64 = 0.05;
+/// Share of bytes sent again that is no accident of a few bursts.
+const MUCH_RESENT: f64 = 0.01;
+/// A round trip that grows by less met no queue.
+const NO_QUEUE: Span = Span::from_micros(500);
 /// Ticks of /proc/stat and the meter's own work keep a full core from reading 100 %.
 const SATURATED: f64 = 0.9;
 /// Two threads that hand data to each other through a socket each idle while the other works.

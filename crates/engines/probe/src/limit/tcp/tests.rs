@@ -485,3 +485,59 @@ fn of_two_full_ends_the_one_under_more_pressure_is_blamed_and_the_sender_if_both
         assert_eq!(limit.by, want, "{}", limit.evidence);
     }
 }
+
+#[test]
+fn a_policer_that_queues_nothing_is_no_shaper() {
+    let resent = |share: u64| {
+        with(end(0.01, 0.0, 0.2), |stream| {
+            stream.retransmits = Some(207);
+            stream.bytes_sent = Some(ByteCount(2_000_000));
+            stream.bytes_resent = Some(ByteCount(20_000 * share));
+        })
+    };
+    let of = |share, loaded_us, roughness| Row {
+        sender: resent(share),
+        loaded_rtt: Some(Span::from_micros(loaded_us)),
+        roughness,
+        ..Row::new("policer", LimitedBy::Network)
+    };
+    for roughness in [0, 5_000] {
+        let found = of(22, 10_029, roughness).verdict();
+        assert_eq!(found.by, LimitedBy::Network);
+        assert!(found.evidence.contains("as a policer does"), "{}", found.evidence);
+        assert!(found.evidence.contains("207 segments sent again (22 % of all bytes)"), "{}", found.evidence);
+    }
+    let is_policer = |row: Row| row.verdict().evidence.contains("policer");
+    assert!(!is_policer(of(22, 60_000, 0)), "a queue stands");
+    assert!(!is_policer(of(22, 10_029, 20_000)), "losses at random leave no even rate");
+    assert!(!is_policer(of(0, 10_029, 0)), "hardly any losses");
+}
+
+#[test]
+fn a_receiver_that_waits_for_a_core_nearly_all_the_time_is_not_the_network() {
+    let lossy = with(end(0.01, 0.6, 1.0), |stream| stream.retransmits = Some(14));
+    let of = |loaded_rtt| Row {
+        sender: lossy.clone(),
+        receiver: end(0.01, 0.96, 1.0),
+        loaded_rtt: Some(loaded_rtt),
+        ..Row::new("others have the core", LimitedBy::ReceiverCpu)
+    };
+    let found = of(Span::from_micros(10_050)).verdict();
+    assert_eq!(found.by, LimitedBy::ReceiverCpu);
+    assert!(
+        found.evidence.starts_with("receiver's busiest thread ran 1 % and waited 96 %"),
+        "{}",
+        found.evidence
+    );
+    assert!(found.evidence.contains("CPU sender 1 % (and waited 60 % for a core)"), "{}", found.evidence);
+    assert_eq!(of(MS * 60).verdict().by, LimitedBy::Network, "the path shows a queue");
+}
+
+#[test]
+fn a_rate_that_was_exceeded_is_not_a_million_percent_reached() {
+    let row = Row { requested: Some(1), ..Row::new("1 bit/s", LimitedBy::RequestedRate) };
+    let found = row.verdict();
+    assert_eq!(found.by, LimitedBy::RequestedRate);
+    let want = "1 bit/s was asked for, and 40.0 Mbit/s went: a stream sends whole segments";
+    assert_eq!(found.evidence, want);
+}
