@@ -52,6 +52,9 @@ impl Sink {
             }
             Err(error) => return Err(error).with_context(|| format!("cannot make {shown}")),
         };
+        if !is_ours && is_no_text(&mut file).with_context(|| format!("cannot read {shown}"))? {
+            bail!("{shown} is no text file, such as a store of results, and nothing can be added to it");
+        }
         let heading =
             if is_ours { None } else { first_line(&file).with_context(|| format!("cannot read {shown}"))? };
         if heading.is_some() && !ends_a_line(&mut file).with_context(|| format!("cannot read {shown}"))? {
@@ -109,6 +112,15 @@ fn first_line(file: &File) -> io::Result<Option<String>> {
     Ok((!line.is_empty()).then(|| String::from_utf8_lossy(&line).trim_end().to_owned()))
 }
 
+/// Whether its beginning holds what no text does.
+fn is_no_text(file: &mut File) -> io::Result<bool> {
+    let mut beginning = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(512).read_to_end(&mut beginning)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(beginning.contains(&0))
+}
+
 fn ends_a_line(file: &mut File) -> io::Result<bool> {
     let mut last = [0];
     file.seek(SeekFrom::End(-1))?;
@@ -138,6 +150,17 @@ mod tests {
         assert_eq!(again.heading(), Some("id,x"));
         again.write(b"3,4\n").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "id,x\n1,2\n3,4\n");
+    }
+
+    #[test]
+    fn no_text_is_added_to_a_store_of_results() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.db");
+        let store = b"SQLite format 3\0\x10\0\n";
+        std::fs::write(&path, store).unwrap();
+        let error = open(&path, Existing::Append).unwrap_err();
+        assert!(error.contains("results.db is no text file, such as a store of results"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), store, "it is as it was");
     }
 
     #[test]

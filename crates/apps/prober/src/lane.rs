@@ -252,6 +252,22 @@ impl Lane {
         Some(most)
     }
 
+    /// As many streams of a transfer over TCP as the responder's owner allows, and says so before
+    /// all else: it is another measurement than was asked for.
+    pub(crate) fn streams_allowed(&mut self, asked: u16) -> u16 {
+        let limit = self.session.as_ref().and_then(|session| session.limits.streams);
+        let Some(most) = limit.map(|most| most.max(1)).filter(|most| *most < asked) else { return asked };
+        let warning = format!(
+            "{}: the responder's owner allows no more than {most} stream(s) at a time: TCP ran with {most} and not \
+             with {asked}",
+            self.version.name()
+        );
+        if !self.warnings.contains(&warning) {
+            self.warnings.insert(0, warning);
+        }
+        most
+    }
+
     /// Adds a warning, once.
     pub(crate) fn warn(&mut self, what: &str) {
         let warning = format!("{}: {what}", self.version.name());

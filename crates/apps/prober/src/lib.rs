@@ -49,6 +49,7 @@ pub use hops::{HopsRequest, hops};
 pub use host::{CacheUse, HostRequest, NoSuchInterface, host};
 pub use latency::{latency, memory_copy};
 pub use matrix::{MatrixRequest, Pair, Pairs, matrix};
+pub use netaware_host::cores_online;
 pub use netaware_path::hops::CapacityWay;
 pub use netaware_probe::size_fit;
 pub use owd::{OwdRequest, Slowing, owd};

@@ -105,7 +105,8 @@ impl TcpOrder {
     fn as_it_ran(&self, plan: &TcpPlan, ended: &Ended) -> Self {
         let moved = [&ended.tcp_sender, &ended.tcp_receiver].into_iter().flatten().map(|end| end.bytes).max();
         let reached = plan.bytes.filter(|cap| moved.is_some_and(|moved| moved >= *cap));
-        Self { duration: plan.duration, bytes: self.bytes.or(reached), ..self.clone() }
+        let bytes = self.bytes.or(reached);
+        Self { duration: plan.duration, streams: plan.streams, bytes, ..self.clone() }
     }
 }
 
@@ -218,6 +219,7 @@ pub(crate) fn tcp(
         .iter()
         .map(|order| {
             let mut plan = order.plan(target);
+            plan.streams = lane.streams_allowed(plan.streams);
             obey_limits(lane, &mut plan);
             obey_cap_on_bytes(lane, &mut plan);
             plan
@@ -372,13 +374,15 @@ mod tests {
             ..TcpOrder::new(Direction::Forward, Span::from_millis(50))
         };
         let cap = ByteCount(1_000_000);
-        let plan = TcpPlan { bytes: Some(cap), ..TcpPlan::new(Direction::Forward, Span::from_secs(2)) };
+        let plan =
+            TcpPlan { bytes: Some(cap), streams: 2, ..TcpPlan::new(Direction::Forward, Span::from_secs(2)) };
         let ran = |moved: u64| {
             let end = netaware_record::TcpEnd { bytes: ByteCount(moved), ..Default::default() };
             order.as_it_ran(&plan, &Ended { tcp_sender: Some(end), ..Ended::default() })
         };
         assert_eq!((ran(1_000_000).bytes, ran(1_000_000).duration), (Some(cap), Span::from_secs(2)));
         assert_eq!(ran(999_999).bytes, None, "its time was over before");
+        assert_eq!(ran(999_999).streams, plan.streams, "nor by the streams that were asked for");
         assert_eq!(order.as_it_ran(&plan, &Ended::default()).bytes, None, "nobody told");
     }
 

@@ -50,12 +50,26 @@ pub fn figures(rounds: &Rounds<'_>) -> Option<Rfc6349> {
         efficiency: efficiency(rounds.senders),
         baseline_rtt,
         mean_rtt,
-        buffer_delay: mean_rtt.zip(baseline_rtt).map(|(mean, baseline)| over(mean - baseline, baseline)),
+        buffer_delay: mean_rtt
+            .zip(baseline_rtt)
+            .filter(|_| fills_a_window(rounds.senders))
+            .map(|(mean, baseline)| over(mean - baseline, baseline)),
     };
     let has_figure =
         [found.transfer_time_ratio, found.efficiency, found.buffer_delay].iter().any(Option::is_some);
     has_figure.then_some(found)
 }
+
+/// Whether more than the first window left: less queues behind nothing of its own.
+fn fills_a_window(senders: &[&TcpEnd]) -> bool {
+    let given: ByteCount = senders.iter().map(|end| end.bytes).sum();
+    let sent: ByteCount =
+        senders.iter().flat_map(|end| &end.streams).filter_map(|stream| stream.bytes_sent).sum();
+    given.max(sent) > INITIAL_WINDOW
+}
+
+/// Ten segments (RFC 6928).
+const INITIAL_WINDOW: ByteCount = ByteCount(10 * 1460);
 
 /// Payload rate of full segments over the bottleneck.
 fn ideal_rate(link: Bottleneck, rounds: &Rounds<'_>) -> Option<BitRate> {
@@ -166,6 +180,16 @@ mod tests {
         assert_eq!(found.efficiency, Some(0.99));
         assert_eq!(found.baseline_rtt, Some(Span::from_millis(25)));
         assert_eq!(found.buffer_delay, Some(0.28));
+    }
+
+    #[test]
+    fn a_transfer_of_one_byte_has_no_buffer_delay() {
+        let sender = TcpEnd { bytes: ByteCount(1), ..sender(1448, true, 1, 0) };
+        let connects = [Span::from_micros(40)];
+        let senders = [&sender];
+        let mean_rtt = Some(Span::from_micros(1400));
+        let found = figures(&Rounds { connects: &connects, mean_rtt, ..of(&senders, &[]) });
+        assert_eq!(found.and_then(|found| found.buffer_delay), None);
     }
 
     #[test]

@@ -14,7 +14,9 @@ use netaware_units::{BitRate, ByteCount, Span};
 pub fn times(senders: &[&TcpEnd], receivers: &[&TcpEnd]) -> Option<TcpTimes> {
     let given = sum(senders.iter().map(|end| Some((end.given?, end.bytes))));
     let acknowledged = sum(senders.iter().map(|end| Some((end.acknowledged?, end.acknowledged_bytes?))));
+    // What a single read took in has no time of reading.
     let received = sum(receivers.iter().map(|end| Some((end.received?, end.bytes))));
+    let received = received.filter(|(span, _)| *span > Span::ZERO);
     let found = TcpTimes {
         given: given.map(|(span, _)| span),
         given_rate: given.and_then(rate),
@@ -97,7 +99,7 @@ mod tests {
             (Some(Span::from_millis(400)), Some(BitRate(80_000_000)))
         );
         assert_eq!(found.acknowledged_rate, Some(BitRate(64_000_000)));
-        assert_eq!((found.received, found.received_rate), (Some(Span::ZERO), None), "one read is no rate");
+        assert_eq!((found.received, found.received_rate), (None, None), "one read has no time and no rate");
         let deaf = sender(100, 1, None);
         let found = times(&[&one, &deaf], &[]).unwrap();
         assert_eq!(

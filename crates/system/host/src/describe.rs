@@ -28,7 +28,7 @@ pub fn describe(local: &[IpAddr]) -> HostInfo {
 }
 
 /// Logical processors online, whether or not this process may use them; 0 where unknown.
-pub(crate) fn cores_online() -> u32 {
+pub fn cores_online() -> u32 {
     // SAFETY: sysconf takes an integer and returns one.
     let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     u32::try_from(cores).unwrap_or(0)

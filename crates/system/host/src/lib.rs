@@ -44,7 +44,7 @@ pub use ability::{
 pub use cache::{Kept, Miss, UnusableCache, default_cache, keep, kept};
 pub use core_demand::CoreDemand;
 pub use cpu::CpuSnapshot;
-pub use describe::describe;
+pub use describe::{cores_online, describe};
 pub use drops::DropSnapshot;
 pub use fingerprint::fingerprint;
 pub use interface::{all_interfaces, interface_for, lost_network, reachable_addresses};

@@ -50,7 +50,7 @@ pub(crate) struct Hops {
     #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
     method: Option<Way>,
     /// What all of it may take, both IP versions together
-    #[arg(short, long, value_name = "TIME", default_value = "40s", value_parser = quantity::some_seconds)]
+    #[arg(short, long, value_name = "TIME", default_value = "40s", value_parser = quantity::searching)]
     time: Span,
     /// Highest hop tried
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u8).range(1..))]

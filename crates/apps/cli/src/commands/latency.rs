@@ -52,7 +52,7 @@ pub(crate) struct Latency {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// How long to measure over each IP version [default: as long as --count takes]
-    #[arg(short, long, value_name = "TIME", value_parser = quantity::some_seconds)]
+    #[arg(short, long, value_name = "TIME", value_parser = quantity::lasting)]
     time: Option<Span>,
     /// Time from request to request, whatever became of the last [default: 10ms]
     #[arg(short = 'i', long, visible_alias = "interval", value_name = "TIME", value_parser = quantity::some_seconds)]

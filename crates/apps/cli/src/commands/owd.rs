@@ -50,7 +50,7 @@ pub(crate) struct Owd {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     count: Option<u64>,
     /// How long to send
-    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = quantity::some_seconds, conflicts_with = "count")]
+    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = quantity::lasting, conflicts_with = "count")]
     time: Span,
     /// Time from packet to packet [default: 10ms, longer where the path carries less]
     #[arg(short, long, value_name = "TIME", value_parser = quantity::some_seconds)]

@@ -49,7 +49,7 @@ pub(crate) struct Reach {
     #[arg(long)]
     no_tcp: bool,
     /// What all of it may take, both IP versions together
-    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = quantity::some_seconds)]
+    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = quantity::searching)]
     time: Span,
     /// End sooner, after so many lone echoes over each IP version
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

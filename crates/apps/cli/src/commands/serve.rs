@@ -17,6 +17,7 @@ use netaware_wire::control::MAX_STREAMS;
 use qrcode::render::unicode::Dense1x2;
 
 use crate::exit::Exit;
+use crate::flags::affinity;
 use crate::flags::logging::Logging;
 use crate::flags::{identity_file, key, quantity};
 use crate::signals;
@@ -135,6 +136,7 @@ impl Serve {
     /// The key cannot be read, or the port not be listened on.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         self.logging.start()?;
+        affinity::check(self.cpu_affinity.iter().copied())?;
         let server = Server::bind(self.config()?)?;
         let stopper = server.stopper();
         let end = move |by| {

@@ -58,7 +58,7 @@ pub(crate) struct Tcp {
     #[command(flatten)]
     target: TargetFlags,
     /// How long to send over each IP version [default: 10s]
-    #[arg(short, long, value_name = "TIME", value_parser = quantity::some_seconds)]
+    #[arg(short, long, value_name = "TIME", value_parser = quantity::lasting)]
     time: Option<Span>,
     /// End after so much payload over each IP version (or after --time, 10min without)
     #[arg(short = 'n', long, value_name = "SIZE", value_parser = quantity::some_bytes)]
@@ -97,7 +97,7 @@ pub(crate) struct Tcp {
     #[arg(short = 'C', long, value_name = "NAME")]
     congestion: Option<String>,
     /// Time between interval lines; 0 shows none
-    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = quantity::seconds)]
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = quantity::interval)]
     interval: Span,
     /// Leave out exactly so much at the start instead of waiting for the end of slow start
     #[arg(short = 'O', long, value_name = "TIME", value_parser = quantity::seconds)]
@@ -124,6 +124,7 @@ pub(crate) struct Tcp {
 
 impl Measuring for Tcp {
     fn check(&self) -> anyhow::Result<()> {
+        affinity::check(self.cpu_affinity.map(|cores| cores.local))?;
         let both_send = self.reverse || self.bidir;
         if let (Some(omit), time) = (self.omit, self.time()) {
             ensure!(omit < time, "--omit {omit} leaves nothing of the {time} that the transfer lasts");

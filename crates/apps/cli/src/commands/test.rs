@@ -50,7 +50,7 @@ pub(crate) struct Test {
     #[command(flatten)]
     target: TargetFlags,
     /// What the whole may take; waiting for other measurements is not counted
-    #[arg(short, long, value_name = "TIME", default_value = "15s", value_parser = quantity::some_seconds)]
+    #[arg(short, long, value_name = "TIME", default_value = "15s", value_parser = quantity::lasting)]
     time: Span,
     /// Parallel TCP streams after the single one
     #[arg(short = 'P', long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_STREAMS)))]

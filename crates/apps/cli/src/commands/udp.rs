@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use netaware_io::stop::StopFlag;
 use netaware_prober::{Pace, Progress, Target, UdpRequest};
 use netaware_record::{HistogramShape, Record};
-use netaware_units::{SendRate, Span};
+use netaware_units::{BitRate, ByteCount, SendRate, Span};
 use netaware_wire::control::{MAX_BURST, UdpReceive, UdpSend};
 
 use super::tcp::directions;
@@ -88,7 +88,7 @@ pub(crate) struct Udp {
     #[command(flatten)]
     target: TargetFlags,
     /// How long to send over each IP version [default: 10s]
-    #[arg(short, long, value_name = "TIME", value_parser = quantity::some_seconds)]
+    #[arg(short, long, value_name = "TIME", value_parser = quantity::lasting)]
     time: Option<Span>,
     /// End after so many datagrams over each IP version (or after --time, 10min without)
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -134,7 +134,7 @@ pub(crate) struct Udp {
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::buffer)]
     window: Option<u32>,
     /// Time between interval lines; 0 shows none
-    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = quantity::seconds)]
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = quantity::interval)]
     interval: Span,
     /// Bind the thread that moves data here to this core; a second number, for the other host, is
     /// ignored
@@ -146,8 +146,13 @@ pub(crate) struct Udp {
     output: OutputFlags,
 }
 
+/// From datagram to datagram, or from burst to burst.
+const MAX_GAP: Span = Span::from_secs(60);
+
 impl Measuring for Udp {
     fn check(&self) -> anyhow::Result<()> {
+        affinity::check(self.cpu_affinity.map(|cores| cores.local))?;
+        self.check_gap()?;
         ensure!(
             self.log.is_none() || !self.series.is_given(),
             "--log holds the arrivals of one measurement: leave it out of a series"
@@ -201,6 +206,27 @@ impl Udp {
             affinity: affinity::local(self.cpu_affinity),
             ..defaults
         }
+    }
+
+    /// A rate, or a spacing, at which datagrams follow each other after more than a minute is no
+    /// stream.
+    fn check_gap(&self) -> anyhow::Result<()> {
+        let length = self.length.unwrap_or_else(|| UdpRequest::new(Target::new("")).length);
+        let size = ByteCount(u64::from(length) * u64::from(self.burst));
+        if let Some(Rate::Limited(rate)) = self.rate {
+            let least = BitRate::mean(size, MAX_GAP).map_or(1, |rate| rate.0 + 1);
+            ensure!(
+                rate.bit_rate().0 >= least,
+                "-b {rate}: the next datagram of {} would leave after {}; with -l {length} the least is {}",
+                ByteCount(length.into()),
+                rate.bit_rate().time_for(size),
+                BitRate(least)
+            );
+        }
+        if let Some(spacing) = self.spacing {
+            ensure!(spacing <= MAX_GAP, "--spacing {spacing} is more than {MAX_GAP}");
+        }
+        Ok(())
     }
 
     fn pace(&self) -> Pace {

@@ -22,6 +22,19 @@ impl FromStr for Affinity {
     }
 }
 
+/// Refuses cores that this host does not have: nothing would be bound to them.
+pub(crate) fn check(cores: impl IntoIterator<Item = usize>) -> anyhow::Result<()> {
+    check_of(netaware_prober::cores_online() as usize, cores)
+}
+
+fn check_of(online: usize, cores: impl IntoIterator<Item = usize>) -> anyhow::Result<()> {
+    // Where nobody knows how many there are, binding tells.
+    let missing = cores.into_iter().find(|core| online > 0 && *core >= online);
+    missing.map_or(Ok(()), |core| {
+        anyhow::bail!("-A {core}: this host has {online} CPUs, numbered from 0 to {}", online - 1)
+    })
+}
+
 /// The local core as requests want it; says on stderr what has no effect.
 pub(crate) fn local(affinity: Option<Affinity>) -> Vec<usize> {
     if affinity.is_some_and(|a| a.remote.is_some()) {
@@ -35,6 +48,13 @@ pub(crate) fn local(affinity: Option<Affinity>) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_core_that_this_host_does_not_have_is_refused() {
+        assert!(check_of(2, [0, 1]).is_ok() && check_of(0, [99]).is_ok() && check_of(2, []).is_ok());
+        let refused = check_of(2, [0, 99]).unwrap_err().to_string();
+        assert_eq!(refused, "-A 99: this host has 2 CPUs, numbered from 0 to 1");
+    }
 
     #[test]
     fn one_or_two_cores() {

@@ -16,7 +16,7 @@ pub(crate) struct EstimationFlags {
     #[arg(long)]
     bidir: bool,
     /// What each IP version and direction may take [default: 30s]
-    #[arg(short, long, value_name = "TIME", value_parser = quantity::some_seconds)]
+    #[arg(short, long, value_name = "TIME", value_parser = quantity::searching)]
     time: Option<Span>,
     /// Share of the path that the trains may use on average: 10% or 0.1 [default: 10%, or all of it
     /// where the method fills the path]

@@ -16,6 +16,41 @@ pub(crate) fn some_seconds(text: &str) -> Result<Span, String> {
     positive(seconds(text))
 }
 
+/// How long a measurement lasts: less than this is over before a path has shown anything, and what
+/// would be said of it is about the host.
+pub(crate) const MIN_LASTING: Span = Span::from_millis(100);
+/// The same of a method that asks in rounds, or sends trains whose rate depends on what came before.
+pub(crate) const MIN_SEARCHING: Span = Span::from_secs(1);
+
+/// As [`seconds`], as long as a measurement has to last.
+pub(crate) fn lasting(text: &str) -> Result<Span, String> {
+    at_least(text, MIN_LASTING)
+}
+
+/// As [`seconds`], as long as a search has to last.
+pub(crate) fn searching(text: &str) -> Result<Span, String> {
+    at_least(text, MIN_SEARCHING)
+}
+
+fn at_least(text: &str, least: Span) -> Result<Span, String> {
+    match seconds(text) {
+        Ok(span) if span < least => Err(format!("{span} is too short to measure anything: {least} at least")),
+        Ok(span) => Ok(span),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// As [`seconds`], from interval line to interval line; zero is none.
+pub(crate) fn interval(text: &str) -> Result<Span, String> {
+    match seconds(text) {
+        Ok(span) if span < Span::ZERO || (span > Span::ZERO && span < MIN_INTERVAL) => Err(format!(
+            "intervals of {span} are too short to count in: {MIN_INTERVAL} at least, or 0 for none"
+        )),
+        Ok(span) => Ok(span),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// A time with its unit, nothing or more.
 pub(crate) fn time(text: &str) -> Result<Span, String> {
     match text.parse::<Span>() {
@@ -41,6 +76,9 @@ pub(crate) fn spacing_or_none(text: &str) -> Result<Span, String> {
         Ok(span)
     }
 }
+
+/// Ends count in slices that are no shorter.
+const MIN_INTERVAL: Span = Span::from_millis(10);
 
 fn positive(span: Result<Span, ParseUnitError>) -> Result<Span, String> {
     match span {
@@ -128,6 +166,27 @@ mod tests {
         assert!(some_seconds("0").is_err());
         assert!(some_time("3000").is_err(), "3 s to iperf3 are not 50 minutes");
         assert_eq!((some_time("3s"), some_time("0s").is_err()), (Ok(Span::from_secs(3)), true));
+    }
+
+    #[test]
+    fn a_time_in_which_nothing_can_be_measured_is_refused_in_every_command() {
+        assert_eq!((lasting("100ms"), lasting("0.1")), (Ok(MIN_LASTING), Ok(MIN_LASTING)));
+        assert_eq!(searching("1"), Ok(MIN_SEARCHING));
+        assert_eq!(
+            lasting("1us"),
+            Err("1.00 us is too short to measure anything: 100 ms at least".to_owned())
+        );
+        for bad in ["0", "99ms", "1ns", "-1s", ""] {
+            assert!(lasting(bad).is_err() && searching(bad).is_err(), "{bad}");
+        }
+        assert!(searching("999ms").is_err());
+    }
+
+    #[test]
+    fn an_interval_that_no_end_can_count_in_is_refused_by_its_flag() {
+        assert_eq!((interval("0"), interval("10ms")), (Ok(Span::ZERO), Ok(Span::from_millis(10))));
+        assert!(interval("1ns").unwrap_err().contains("10.0 ms at least"));
+        assert!(interval("-1s").is_err());
     }
 
     #[test]

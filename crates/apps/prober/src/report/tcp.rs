@@ -318,6 +318,12 @@ pub(super) fn warnings(rounds: &[TcpRound]) -> Vec<String> {
         if let Some(Stall { at, lasted }) = stalled(round) {
             warnings.push(format!("{what}: for {lasted} nothing came, {at} after its start"));
         }
+        if let Some((came, asked)) = faster_than_asked(round) {
+            warnings.push(format!(
+                "{what} came at {came} and not at the {asked} asked for: a segment leaves at once, and at that rate \
+                 the next one was not due in its time"
+            ));
+        }
         if let Some(starved) = starved(round) {
             let all = round.order.streams;
             warnings.push(format!(
@@ -333,6 +339,16 @@ pub(super) fn warnings(rounds: &[TcpRound]) -> Vec<String> {
         }
     }
     warnings
+}
+
+/// What came, and what was asked for, where the rate is too low for the time.
+fn faster_than_asked(round: &TcpRound) -> Option<(BitRate, BitRate)> {
+    let asked = round.order.rate?.bit_rate();
+    if round.order.bytes.is_some() {
+        return None;
+    }
+    let came = BitRate::mean(round.ended.tcp_receiver.as_ref()?.bytes, round.order.duration)?;
+    (came.0 / 5 > asked.0 / 4).then_some((came, asked))
 }
 
 /// How many streams of a transfer that is whole got nothing while others did.

@@ -137,7 +137,7 @@ impl Phase {
         let Some(streams) = self.streams(ask) else { return self.least(ask, known) };
         match known.warm_up[kind(streams)] {
             Some(WarmUp::NotOver(lasted)) => self.least(ask, known).max(lasted * 3 / 2),
-            Some(WarmUp::Took(_)) => self.least(ask, known),
+            Some(WarmUp::Took(_)) => self.least(ask, known).max(SHOWS_WARM_UP),
             None => self.well(ask, known),
         }
     }
@@ -301,9 +301,11 @@ pub(super) fn durations(ask: Ask, ahead: &[Step], left: Span) -> Vec<(Phase, Spa
     let phases = extent.phases(ask.on(known));
     let least: Vec<Span> = phases.iter().map(|phase| phase.least(ask, known)).collect();
     let mut pot = least.iter().copied().sum::<Span>() + spare;
-    let well: Vec<Span> = phases.iter().map(|phase| phase.well(ask, known)).collect();
-    // Where there is time for it, each is long enough to warm up.
-    let least = if well.iter().copied().sum::<Span>() <= pot { well } else { least };
+    // Where there is time for it, each is long enough to warm up, or to add something.
+    let of = |lasts: &dyn Fn(&Phase) -> Span| phases.iter().map(lasts).collect::<Vec<Span>>();
+    let wanted = [of(&|phase| phase.well(ask, known)), of(&|phase| phase.useful(ask, known))];
+    let fits = |wanted: &Vec<Span>| wanted.iter().copied().sum::<Span>() <= pot;
+    let least = wanted.into_iter().find(fits).unwrap_or(least);
     let mut given = least.clone();
     // A phase whose share is below its least keeps its least; the others share the rest.
     let mut sharing: Vec<usize> = (0..phases.len()).collect();
@@ -505,7 +507,7 @@ pub(super) fn slow_start(known: &PathKnown, streams: u16) -> Span {
 
 /// Slow start, the rounds that show its end, and some that count.
 fn tcp_least(known: &PathKnown, streams: u16) -> Span {
-    SHORTEST_TCP.max(slow_start(known, streams) + known.round_trip.or_zero() * (FLAT_ROUNDS + COUNTED_ROUNDS))
+    SHORTEST.max(slow_start(known, streams) + known.round_trip.or_zero() * (FLAT_ROUNDS + COUNTED_ROUNDS))
 }
 
 /// The same with a margin: no congestion control doubles in each round trip up to the end of slow
@@ -518,7 +520,7 @@ fn tcp_well(known: &PathKnown, streams: u16) -> Span {
         Some(WarmUp::Took(time) | WarmUp::NotOver(time)) => time * 2,
         None => Span::ZERO,
     };
-    tcp_least(known, streams).max(by_rule).max(seen)
+    tcp_least(known, streams).max(by_rule).max(seen).max(SHOWS_WARM_UP)
 }
 
 fn f64_of(rate: BitRate) -> f64 {
@@ -706,8 +708,9 @@ const SEGMENT: u128 = 1448;
 const SEGMENT_ON_LINK: u128 = 1500;
 /// Shorter transfers say nothing, whatever the budget.
 const SHORTEST: Span = Span::from_millis(200);
-/// Of TCP: six slices of 50 ms, of which the last three show that slow start is over.
-const SHORTEST_TCP: Span = Span::from_millis(300);
+/// Of TCP, where there is time for it: six slices of 50 ms, of which three without growth show that
+/// slow start is over.
+const SHOWS_WARM_UP: Span = Span::from_millis(300);
 /// Of a stream that waits for no answers, on a long path.
 const LONGEST_LEAST_UDP: Span = Span::from_secs(1);
 /// What opening, attaching and ending one transfer costs on a short path.

@@ -163,6 +163,11 @@ fn behind(evidence: &UdpEvidence<'_>) -> Option<Limit> {
 fn as_planned(evidence: &UdpEvidence<'_>) -> Limit {
     let sender = evidence.sender;
     match evidence.planned {
+        // One datagram alone has no rate.
+        Some(_) if sender.sent == 1 => {
+            let text = format!("one datagram was sent, and {} of it lost", evidence.loss.lost);
+            Limit::new(LimitedBy::RequestedRate, text)
+        }
         Some(planned) => {
             let how = if sender.outcome == Outcome::Complete {
                 "as planned"
@@ -477,6 +482,7 @@ mod tests {
             outcome: Outcome::Complete,
         });
         assert_eq!(limit.by, LimitedBy::RequestedRate, "{limit:?}");
+        assert_eq!(limit.evidence, "one datagram was sent, and 0 of it lost", "it was sent at no rate");
     }
 
     #[test]

@@ -39,7 +39,10 @@ fn way(sheet: &mut Sheet<'_>, title: &str, pick: Pick) -> io::Result<()> {
     sheet.row("give or take", |v| Some(v.owd.as_ref()?.clock.as_ref()?.bound.to_string()))?;
     sheet.watched_row("below that", |v| below(pick(v.owd.as_ref()?)), |v| is_below(v, pick))?;
     sheet.row("variation, IPDV p95", |v| Some(pick(v.owd.as_ref()?).ipdv?.p95.to_string()))?;
-    sheet.row("variation, PDV p95", |v| Some(pick(v.owd.as_ref()?).pdv?.p95.to_string()))?;
+    sheet.row("variation, PDV p95", |v| {
+        let several = pick(v.owd.as_ref()?).pdv.filter(|delays| delays.count > 1)?;
+        Some(several.p95.to_string())
+    })?;
     let lossy = |v: &VersionResult| v.owd.as_ref().is_some_and(|owd| pick(owd).lost > 0);
     sheet.watched_row("lost", |v| v.owd.as_ref().map(|owd| lost(pick(owd))), lossy)?;
     sheet.row("reordered / duplicate", |v| {

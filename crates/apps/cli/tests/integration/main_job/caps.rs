@@ -120,3 +120,22 @@ fn transfers_of_a_given_time_end_at_a_cap_on_bytes_and_those_of_a_given_size_are
         assert!(finished.stderr.contains(why) && finished.stderr.contains("cap for bytes"), "{finished:#?}");
     }
 }
+
+#[test]
+fn more_streams_than_the_owner_allows_are_fewer_and_no_failure() {
+    let responder = Responder::start(&["--max-streams", "2"]);
+    let asked: [(&[&str], usize); 2] = [
+        (&["tcp", "-P", "4", "-t", "300ms"], 1),
+        (&["test", "-4", "-t", "1s", "--no-udp", "--rounds", "1"], 4),
+    ];
+    for (arguments, results) in asked {
+        let record = capped(&responder, arguments);
+        assert_eq!(record.outcome, Outcome::Complete, "{record:#?}");
+        let tcp = &record.versions[0].tcp;
+        assert_eq!(tcp.len(), results, "{:#?}", record.warnings);
+        assert_eq!(tcp.iter().map(|it| it.streams).max(), Some(2), "{arguments:?}");
+        let first = record.warnings.first().map(String::as_str);
+        let said = "IPv4: the responder's owner allows no more than 2 stream(s) at a time: TCP ran with 2 and not with 4";
+        assert_eq!(first, Some(said), "{:#?}", record.warnings);
+    }
+}

@@ -81,7 +81,7 @@ fn tcp_has_the_time_that_slow_start_needs_on_every_path() {
                     Phase::Udp => continue,
                 };
                 let needed = slow_start(&known, streams) + known.round_trip * 5;
-                assert!(duration >= needed.max(SHORTEST_TCP), "{known:?} {phase:?} {duration} < {needed}");
+                assert!(duration >= needed.max(SHORTEST), "{known:?} {phase:?} {duration} < {needed}");
             }
         }
     }
@@ -228,7 +228,7 @@ fn a_second_round_is_run_where_its_transfers_add_something_and_not_for_their_len
     };
     let later = |known: PathKnown, left: i64| later_rounds(ASK, &[], &[vec![known; 4]], millis(left));
     let warm = seen(WarmUp::Took(millis(600)));
-    let whole = Extent::Whole.direction_cost(ASK, &warm) * 4;
+    let whole = Extent::Whole.direction_useful(ASK, &warm) * 4;
     assert_eq!(later(warm, whole.0 / 1_000_000 + 1), Later { rounds: 1, extent: Extent::Whole });
     assert_eq!(later(warm, 4600), Later { rounds: 1, extent: Extent::WithoutOneStream });
     assert_eq!(later(warm, 2500), Later { rounds: 1, extent: Extent::SeveralStreams });
