@@ -131,10 +131,13 @@ impl Followed {
         let now_seen = done.during.disturbance(self.direction, share_of(done.unstamped, done.received));
         let before = self.lately.replace(now_seen).filter(|_| tracks);
         let disturbance = before.map_or(now_seen, |before| now_seen.or_worse(&before));
-        let answer = estimator.conclusion().map(|answer| disturbance.on(during.bounded(answer)));
-        let method = answer.as_ref().map_or_else(|_| request.method(), |answer| answer.method);
+        let found = estimator.conclusion();
+        let method = found.as_ref().map_or_else(|_| request.method(), |answer| answer.method);
+        let host = known.honest(method, instrument.largest);
+        let able = host.as_ref().map(|host| host.rate.0 as f64);
+        let answer = found.map(|answer| disturbance.on(during.bounded(answer.unless_host_is_faster(able))));
         self.last = Some(Estimated {
-            host: known.honest(method, instrument.largest),
+            host,
             during,
             answer,
             tight: estimator.tight_link().and_then(|link| disturbance.on_tight_link(link)),
