@@ -54,6 +54,7 @@ impl Alone<'_> {
         let mut watch = Watch::new(time, progress);
         watch.phase("look up", None);
         let resolved = resolve(target);
+        watch.foretell(time);
         let (mut warnings, mut locals) = (Vec::new(), Vec::new());
         let mut versions: Vec<VersionResult> = Vec::new();
         for (done, version) in target.versions.iter().copied().enumerate() {

@@ -211,6 +211,9 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
     } else {
         let exchange = lease::exchange(&lanes);
         let alive = i64::try_from(lanes.iter().filter(|lane| lane.is_alive()).count()).unwrap_or(1);
+        if lanes.iter().any(Lane::is_alive) {
+            watch.foretell(request.time * (ways * alive));
+        }
         watch.announce(with_opening(request.time, exchange) * (ways * alive), exchange);
         if let Some(lane) = lanes.iter().find(|lane| lane.is_alive()) {
             // Somebody answers: what is to be said is said now.

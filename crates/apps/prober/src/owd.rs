@@ -445,9 +445,11 @@ fn silence(request: &OwdRequest, to: SocketAddr, run: &StampRun, stop: &StopFlag
             Some(_) => "check that the responder there has the same key, and that it was started with \
                         'netaware serve --stamp'"
                 .to_owned(),
-            None => {
-                "a netaware responder seems to run there: start it with 'netaware serve --stamp'".to_owned()
-            }
+            None => format!(
+                "a netaware responder seems to run there: if it was started with 'netaware serve --stamp', a firewall drops UDP \
+                 to port {}; if not, start it so",
+                to.port()
+            ),
         }
     } else if request.key.is_some() {
         "check that the reflector has the same key, and that no firewall drops UDP on that port".to_owned()

@@ -116,6 +116,14 @@ impl<'a> Watch<'a> {
         self.total = total;
     }
 
+    /// Says how long it takes before that time is spent, where it is worth a word: most know the
+    /// time that they have asked for, and not what they have left to the command.
+    pub(crate) fn foretell(&mut self, whole: Span) {
+        if whole >= WORTH_A_WORD {
+            self.tell(Progress::Longer(format!("this takes up to {whole}; -t sets the time")));
+        }
+    }
+
     /// What the `rest` takes is known only now that the path is. Where that makes the whole longer
     /// than was promised, the person who waits is told before it goes on. `round_trip` is what an
     /// exchange with the responder takes.
@@ -247,6 +255,8 @@ const OVERDUE: &str = "the end of a transfer is overdue, and it is waited for";
 const DRAINING: &str = "what is still in the path's queues is waited for";
 /// What a plan has left when its last transfer ends.
 const NEARLY: Span = Span::from_secs(1);
+/// Nobody waits for longer without wondering.
+const WORTH_A_WORD: Span = Span::from_secs(10);
 /// Less than this is not worth a word.
 const NOTICEABLE: Span = Span::from_millis(500);
 
@@ -277,6 +287,19 @@ mod tests {
         // Once told it is the promise.
         watch.has_begun(Span::from_millis(3200));
         assert_eq!(notes, 1);
+    }
+
+    #[test]
+    fn a_time_of_tens_of_seconds_is_said_before_it_is_spent() {
+        let said = |seconds| {
+            let mut notes = Vec::new();
+            let mut listener = |progress| notes.push(progress);
+            let whole = Span::from_secs(seconds);
+            Watch::new(whole, &mut listener).foretell(whole);
+            notes
+        };
+        assert_eq!(said(40), [Progress::Longer("this takes up to 40.0 s; -t sets the time".to_owned())]);
+        assert_eq!(said(5), []);
     }
 
     #[test]

@@ -92,6 +92,7 @@ impl TcpPort {
                 (TcpAnswer::NotSent, None)
             }
         };
+        self.tries.waited = self.tries.waited.max(patience);
         self.by_kernel += u32::from(timed.is_some_and(|timed| timed.clock == ClockSource::Kernel));
         self.tries.take(began_at, answer);
     }
@@ -187,8 +188,8 @@ fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
     }
     let cpu = CpuUse { denied: demand.denied(), ..CpuSnapshot::take().use_since(&cpu, took) };
     let instrument =
-        ReachInstrument { during: During::new(departures, &cpu), host: known.honest("reach", packet) };
-    let asked = report::reach::Asked { packet, udp_port: request.target.port, took, refused };
+        ReachInstrument { during: During::new(departures, &cpu), host: known.honest("reach", found.paired) };
+    let asked = report::reach::Asked { udp_port: request.target.port, took, refused };
     if let Some(ceased) = found.ceased.filter(|_| !turn.stop.is_raised()) {
         turn.breaks_off(&ceased);
     }
@@ -200,7 +201,10 @@ fn silence(found: &ReachFinding, method: &Reach, tcp: Option<&TcpPort>, took: Sp
     let late = found.echo.late + found.udp.late + found.timestamps.late;
     if late > 0 {
         let rtt = method.longest().unwrap_or_default();
-        return format!("{host} answers, but only after {rtt}: give it more time with -t than {took}");
+        // Each version has had its share of the time.
+        return format!(
+            "{host} answers, but only after {rtt}: {took} were too short for this IP version; a longer -t gives it more"
+        );
     }
     let asked = [
         ("echo", found.echo.asked + found.timestamps.asked > 0),

@@ -328,19 +328,35 @@ const MIN_VARIED: u64 = 10;
 /// ITU-T Y.1541 allows 50 ms of variation for calls, and players hold back twice that.
 const MUCH_VARIATION: Span = Span::from_millis(100);
 
+/// Of UDP alone over a path where larger packets vanish: the longest payload that passes, bytes.
+fn datagrams_that_fit(result: &VersionResult) -> Option<u32> {
+    let passes = result.path.as_ref()?.mtu?;
+    let is_udp = result.tcp.is_empty() && !result.udp.is_empty();
+    is_udp.then(|| passes.saturating_sub(result.version.header_len() + 8))
+}
+
 fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
     let mut warnings = Vec::new();
     for result in versions {
         let name = result.version.name();
         warnings.extend(unsteady(result));
         if let Some(hole) = result.path.as_ref().and_then(PathFacts::black_hole) {
-            let did = if result.tcp.iter().any(TcpResult::carried_nothing) {
-                "TCP stalled on it"
+            let too_long = datagrams_that_fit(result);
+            let did = if let Some(most) = too_long {
+                format!("longer datagrams are lost: use -l {most}")
+            } else if result.tcp.iter().any(TcpResult::carried_nothing) {
+                "TCP stalled on it".to_owned()
             } else {
-                "TCP may stall on it"
+                "TCP may stall on it".to_owned()
             };
             warnings.push(format!("{name}: {hole}; {did}"));
         }
+        let vanishing =
+            result.reach_probes.iter().filter(|it| it.flags.iter().any(|flag| flag == reach::TOO_LARGE));
+        warnings.extend(vanishing.filter_map(|it| {
+            let why = it.remarks.iter().find(|remark| remark.starts_with("no echo of"))?;
+            Some(format!("{name}: {why}"))
+        }));
         let mut udp = result.udp.iter().map(|udp| udp.outcome);
         if result.unreachable.is_none() && udp.any(|outcome| outcome == Outcome::Failed) {
             warnings.push(format!(

@@ -130,7 +130,7 @@ pub struct PathRate {
     pub load: BitRate,
     /// What a reader must know, as words for programs: `host_limited`, `host_busy`, `coalescing`,
     /// `lossy`, `reordered`, `path_changed`, `elastic`, `ambiguous`, `cut_short`, `noisy`,
-    /// `shaped`, `silent`, `peak`.
+    /// `shaped`, `silent`, `peak`, `unexplained`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.

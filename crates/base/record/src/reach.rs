@@ -69,7 +69,7 @@ pub struct ReachResult {
     /// Which way it was lost, where that can be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_direction: Option<ReachLoss>,
-    /// Round trips of lone small questions.
+    /// Round trips of lone small questions and of the first of small bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<DelaySummary>,
     /// The narrowest link there and back, from pairs, where trains bear them out; else a bound, or
@@ -93,7 +93,8 @@ pub struct ReachResult {
     /// As words for programs: `silent`, `rate_limited`, `filtered`, `batched`, `host_limited`,
     /// `host_busy`, and of what trains say to the pairs' capacity `not_sustained`, `pairs_slow`,
     /// `unsettled`, `unconfirmed`; of timestamps also `too_few`, `little_endian`, `non_standard`,
-    /// `unsteady`, `ambiguous`, `clock_stepped`; of what this host let out `not_sent`.
+    /// `unsteady`, `ambiguous`, `clock_stepped`; of what this host let out `not_sent`; of
+    /// echoes `too_large`, where none above a length was answered and shorter ones were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.

@@ -22,6 +22,28 @@ pub struct Estimate {
     pub flags: Vec<Flag>,
 }
 
+impl Estimate {
+    /// The same without the claim that the hosts set the figure, where the sending host probes far
+    /// faster than that, `host` bit/s: what held the method up is not known then, unless packets
+    /// were overtaken, which takes trains apart.
+    #[must_use]
+    pub fn unless_host_is_faster(mut self, host: Option<f64>) -> Self {
+        let is_far = host.is_some_and(|host| self.rate.estimate < host * NEAR);
+        let is_claimed = self.flags.contains(&Flag::HostLimited);
+        if is_far && is_claimed {
+            self.flags.retain(|flag| *flag != Flag::HostLimited);
+            let is_reordered = self.flags.iter().any(|flag| matches!(flag, Flag::Reordered(_)));
+            if !is_reordered && self.bound != Bound::None {
+                self.flags.push(Flag::Unexplained);
+            }
+        }
+        self
+    }
+}
+
+/// Of what a host can do: it sets no figure that is lower.
+pub const NEAR: f64 = 0.25;
+
 /// A bandwidth at which pairs of packets gather.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateMode {
@@ -54,6 +76,9 @@ pub enum Bound {
 pub enum Flag {
     /// The hosts, not the path, set the figure.
     HostLimited,
+    /// The figure is a bound, and what held the method up is not known: it is not that the hosts
+    /// cannot do more.
+    Unexplained,
     /// Others used the hosts meanwhile: the interval holds what that may have done.
     HostBusy {
         /// Share of the time that they wanted a core and had none, 0..1.
@@ -92,4 +117,29 @@ pub enum Flag {
         /// The rate that a credit buys.
         peak: f64,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_probes_at_gigabits_is_not_the_limit_of_ten_megabits() {
+        let bound = |rate: f64, more: &[Flag]| Estimate {
+            rate: Interval { estimate: rate, lo: rate * 0.9, hi: rate, confidence: 0.95 },
+            bound: Bound::AtLeast,
+            method: "bulk",
+            bytes: 0,
+            packets: 0,
+            took: Span::ZERO,
+            flags: [&[Flag::HostLimited], more].concat(),
+        };
+        let told = |rate, more: &[Flag], host| bound(rate, more).unless_host_is_faster(host).flags;
+        assert_eq!(told(1e7, &[], Some(4.5e9)), [Flag::Unexplained]);
+        assert_eq!(told(1e7, &[Flag::Reordered(0.3)], Some(4.5e9)), [Flag::Reordered(0.3)]);
+        assert_eq!(told(2e9, &[], Some(4.5e9)), [Flag::HostLimited]);
+        assert_eq!(told(1e7, &[], None), [Flag::HostLimited]);
+        let figure = Estimate { bound: Bound::None, ..bound(1e7, &[]) };
+        assert_eq!(figure.unless_host_is_faster(Some(4.5e9)).flags, []);
+    }
 }

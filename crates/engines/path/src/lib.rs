@@ -41,7 +41,7 @@ mod verdict;
 
 pub use careful::{Careful, Needs};
 pub use disturbance::{Disturbance, EndLoad, Level};
-pub use estimate::{Bound, Estimate, Flag, RateMode};
+pub use estimate::{Bound, Estimate, Flag, NEAR, RateMode};
 pub use estimator::{Estimator, Step};
 pub use instrument::Instrument;
 pub use lasting::{Lasting, Metric};

@@ -76,12 +76,14 @@ pub struct Answers {
     pub late: u32,
     /// Questions that never left this host.
     pub not_sent: u32,
-    /// Round trips of lone questions, ns, in order.
+    /// Round trips of lone questions and of the first of each burst, ns, in order.
     pub rtts: Vec<Span>,
     /// What was said, each once.
     pub said: Vec<What>,
     /// Who else answered.
     pub others: Vec<IpAddr>,
+    /// The longest that an answer was waited for.
+    pub waited: Span,
     /// IP bytes sent.
     pub bytes: u64,
 }
@@ -97,11 +99,28 @@ pub struct ByDirection {
     pub of: u32,
 }
 
+/// Echoes of which no large ones were answered though small ones were: larger packets vanish.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TooLarge {
+    /// IP length of the smallest of them, bytes.
+    pub length: u32,
+    /// How many were sent, of this length and longer ones.
+    pub asked: u32,
+    /// The largest length that was answered as a rule, bytes.
+    pub answered: Option<u32>,
+}
+
 /// What was found out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReachFinding {
-    /// Echoes.
+    /// Echoes, but for those that were [too large](Self::too_large).
     pub echo: Answers,
+    /// Absent where echoes of all lengths are answered.
+    pub too_large: Option<TooLarge>,
+    /// The longest round trip of an answer, late ones too.
+    pub longest: Option<Span>,
+    /// IP length of paired echoes, bytes.
+    pub paired: u32,
     /// UDP to a closed port.
     pub udp: Answers,
     /// ICMP timestamps.
@@ -151,6 +170,18 @@ pub struct Reach {
     turn: u32,
     asked: Asked,
     lengths: Vec<u32>,
+    /// How long the present round is waited for.
+    waiting: Span,
+    /// IP length of paired echoes, bytes: less than planned where those vanish.
+    paired: u32,
+    large: Large,
+    too_large: Option<TooLarge>,
+    /// When the next pair may be sent.
+    pair_from: Option<Mono>,
+    /// How long the last pair took to come back, where that was long.
+    pair_took: Span,
+    /// How long the last train took to come back.
+    train_took: Span,
     echo: Answers,
     udp: Answers,
     timestamps: Answers,
@@ -169,6 +200,8 @@ pub struct Reach {
     silent: u32,
     /// The longest round trip of an answer that came late.
     longest_late: Option<Span>,
+    /// The longest round trip of a paired question.
+    longest_large: Option<Span>,
     /// Whether answers cease: of echoes, timestamps and connections, which nobody rations so.
     ceasing: Ceasing,
     /// Questions without an answer since the last one that came: echoes, timestamps, UDP.
@@ -176,15 +209,43 @@ pub struct Reach {
     stopped: bool,
 }
 
+/// What became of paired echoes of the present length.
+#[derive(Debug, Default)]
+struct Large {
+    asked: u32,
+    answered: u32,
+    /// When those left that have no answer.
+    silent: Vec<Mono>,
+    /// The shortest round trip of the first of a pair.
+    rtt: Option<Span>,
+}
+
+impl Large {
+    /// Somebody answered what had left then.
+    fn came_late(&mut self, sent_at: Mono) {
+        if let Some(place) = self.silent.iter().position(|at| *at == sent_at) {
+            self.silent.swap_remove(place);
+            self.answered += 1;
+        }
+    }
+}
+
 impl Reach {
     /// A measurement that has not begun.
     pub fn new(plan: ReachPlan) -> Self {
         Self {
+            paired: plan.largest,
             plan,
             began_at: None,
             turn: 0,
             asked: Asked::Echo,
             lengths: Vec::new(),
+            waiting: Span::ZERO,
+            large: Large::default(),
+            too_large: None,
+            pair_from: None,
+            pair_took: Span::ZERO,
+            train_took: Span::ZERO,
             echo: Answers::default(),
             udp: Answers::default(),
             timestamps: Answers::default(),
@@ -197,6 +258,7 @@ impl Reach {
             udp_at: None,
             silent: 0,
             longest_late: None,
+            longest_large: None,
             ceasing: Ceasing::default(),
             silent_at_end: [0; 3],
             stopped: false,
@@ -241,7 +303,7 @@ impl Reach {
         self.turn += 1;
         let probe =
             |kind, length, after, awaited| Probe { ttl: TTL, length, kind, after, awaited, mute: false };
-        let (small, large) = (self.plan.smallest, self.plan.largest);
+        let (small, large) = (self.plan.smallest, self.paired);
         let probes = match self.asked {
             Asked::Echo => vec![probe(Kind::Echo, small, gap, true)],
             Asked::Udp => vec![probe(Kind::Udp, small, gap, true)],
@@ -258,9 +320,14 @@ impl Reach {
         };
         self.lengths = probes.iter().map(|probe| probe.length).collect();
         let room = left - gap;
+        // On a slow path a pair takes far longer than a small question.
+        let is_first_pair = self.asked == Asked::Pair && self.large.asked == 0 && self.too_large.is_none();
+        let unknown = if is_first_pair { FIRST_PATIENCE } else { Span::ZERO };
         // Where there is little time, the first question has all of it: another one would not be
         // answered sooner.
-        let patience = if self.turn == 1 && room <= LITTLE_TIME { room } else { self.patience().min(room) };
+        let patience =
+            if self.turn == 1 && room <= LITTLE_TIME { room } else { self.patience().max(unknown).min(room) };
+        self.waiting = patience;
         Some(Round { probes, patience })
     }
 
@@ -271,13 +338,13 @@ impl Reach {
 
     /// What pairs say alone.
     fn pairs_capacity(&self) -> Option<Narrowest> {
-        pairs::capacity(&self.pairs, self.plan.largest, self.plan.stamp_error)
+        pairs::capacity(&self.pairs, self.paired, self.plan.stamp_error)
     }
 
     /// As many echoes as the narrowest link needs a bearable time for.
     fn train(&mut self, left: Span, pairs: Narrowest) -> Option<Round> {
         let kind = *TRAINS.get(self.trains.len())?;
-        let bits = f64::from(self.plan.largest) * 8e9;
+        let bits = f64::from(self.paired) * 8e9;
         let pair = pairs.rate.estimate;
         let known = self.trains.iter().filter_map(|train| train.whole(bits)).fold(pair, f64::max);
         let rate = if kind == Train::Paced { pair } else { known };
@@ -286,14 +353,16 @@ impl Reach {
         let drain = Span((count as f64 * bits / known) as i64);
         let sending =
             if kind == Train::Paced { Span((count as f64 * bits / pair) as i64) } else { Span::ZERO };
-        let gap = self.plan.gap.max(TRAIN_GAP);
-        if left < gap + drain + sending + self.room() {
+        // Of a second, trains must not send more than the path carries in it.
+        let rest = Some(self.train_took.max(drain)).filter(|took| *took > LONG_TRAIN).unwrap_or_default();
+        let gap = self.plan.gap.max(TRAIN_GAP).max(rest);
+        if drain > LONGEST_DRAIN || left < gap + drain + sending + self.room() {
             return None;
         }
         self.asked = Asked::Train(kind);
         let echo = Probe {
             ttl: TTL,
-            length: self.plan.largest,
+            length: self.paired,
             kind: Kind::Echo,
             after: Span::ZERO,
             awaited: true,
@@ -337,7 +406,7 @@ impl Reach {
     }
 
     fn waiting(&self, unknown: Span) -> Span {
-        Patience::of_rounds(PATIENCE_TIMES, unknown).knowing(self.longest()).span()
+        Patience::of_rounds(PATIENCE_TIMES, unknown).knowing(self.longest().max(self.longest_large)).span()
     }
 
     /// The same for the first SYN of all, which is asked at the same time as the first question,
@@ -371,7 +440,7 @@ impl Reach {
             return (Asked::Udp, (due - now).max(self.plan.gap));
         }
         let asked = match self.turn % 5 {
-            1 => Asked::Pair,
+            1 if self.pair_from.is_none_or(|from| now >= from) => Asked::Pair,
             3 => Asked::Burst,
             4 if self.is_timestamp_due(now) => {
                 self.timestamp_at = Some(now);
@@ -379,7 +448,8 @@ impl Reach {
             }
             _ => Asked::Echo,
         };
-        (asked, self.plan.gap)
+        let rest = if asked == Asked::Pair { self.pair_took / 2 } else { Span::ZERO };
+        (asked, self.plan.gap.max(rest))
     }
 
     /// Who has never answered some is not asked for more.
@@ -393,6 +463,7 @@ impl Reach {
         let host = self.plan.host;
         self.follow(report);
         for late in &report.late {
+            self.large.came_late(late.sent_at);
             let answers = match late.kind {
                 Kind::Udp => &mut self.udp,
                 Kind::Echo => &mut self.echo,
@@ -409,6 +480,7 @@ impl Reach {
             Asked::Echo | Asked::Pair | Asked::Burst => &mut self.echo,
             Asked::Train(kind) => return self.take_train(kind, report),
         };
+        answers.waited = answers.waited.max(self.waiting);
         for (told, length) in report.probes.iter().zip(&self.lengths) {
             if matches!(told.fate, Fate::NotSent | Fate::TooBig(_)) {
                 answers.not_sent += u32::from(told.fate == Fate::NotSent);
@@ -419,15 +491,20 @@ impl Reach {
             let Some(reply) = told.reply() else { continue };
             answers.take(reply, host);
         }
-        let lone = match &report.probes[..] {
-            [one] if is_own(one, host) => one.rtt(),
-            _ => None,
-        };
-        answers.rtts.extend(lone);
+        // The first of a small burst has none of its own in front of it.
+        let first = report.probes.first().filter(|first| is_own(first, host)).and_then(Told::rtt);
+        if self.asked == Asked::Pair {
+            self.large.rtt = first.into_iter().chain(self.large.rtt).min();
+        } else {
+            answers.rtts.extend(first);
+        }
         match (self.asked, &report.probes[..]) {
             (Asked::Echo, _) => self.lone += 1,
             (Asked::Timestamp, [one]) => self.take_stamps(one),
-            (Asked::Pair, [first, second]) => self.take_pair(first, second),
+            (Asked::Pair, [first, second]) => {
+                self.take_pair(first, second);
+                self.follow_large(report);
+            }
             (Asked::Burst, [a, b, c]) => {
                 self.bursts.push([a, b, c].map(|told| told.reply().and_then(|reply| reply.ident)));
             }
@@ -481,35 +558,97 @@ impl Reach {
         }
     }
 
+    /// Takes note of whether large echoes are answered at all. Where they are not though small ones
+    /// are, shorter ones are asked from then on.
+    fn follow_large(&mut self, report: &RoundReport) {
+        // The next one is waited for as long as this one took.
+        let longest = report.probes.iter().filter_map(Told::rtt).max();
+        self.longest_large = self.longest_large.max(longest);
+        for told in report.probes.iter().filter(|told| has_left(told)) {
+            self.large.asked += 1;
+            match told.fate {
+                Fate::Silent => self.large.silent.push(told.sent_at),
+                _ => self.large.answered += u32::from(is_own(told, self.plan.host)),
+            }
+        }
+        // As long as a pair takes, the path rests after it: of a second, pairs do not send more
+        // than the path carries.
+        let last = report.probes.iter().filter_map(Told::reply).map(|reply| reply.at).max();
+        let first = report.probes.first().map(|told| told.sent_at);
+        if let (Some(first), Some(least)) = (first, self.least()) {
+            let came_at = last.unwrap_or(first + self.waiting);
+            let took = came_at.since(first) - least;
+            self.pair_took = if took > LONG_PAIR { took } else { Span::ZERO };
+            self.pair_from = (took > LONG_PAIR).then(|| came_at + took);
+        }
+        let wanted = if self.too_large.is_some() { MIN_SHORTER } else { MIN_LARGE };
+        if self.large.asked < wanted || self.large.answered > 0 || self.echo.answered == 0 {
+            return;
+        }
+        let before = self.too_large.map_or(0, |known| known.asked);
+        self.too_large =
+            Some(TooLarge { length: self.paired, asked: before + self.large.asked, answered: None });
+        if let Some(shorter) = LENGTHS.into_iter().find(|length| *length < self.paired) {
+            self.paired = shorter;
+        }
+        self.large = Large { rtt: self.large.rtt, ..Large::default() };
+    }
+
+    /// The shortest round trip of a small question.
+    fn least(&self) -> Option<Span> {
+        [&self.echo, &self.udp, &self.timestamps].into_iter().flat_map(|of| &of.rtts).min().copied()
+    }
+
     /// What a train loses says nothing of what others lose.
     fn take_train(&mut self, kind: Train, report: &RoundReport) {
-        let left = |told: &&Told| !matches!(told.fate, Fate::NotSent | Fate::TooBig(_));
-        let left: Vec<&Told> = report.probes.iter().filter(left).collect();
-        self.echo.bytes += left.len() as u64 * u64::from(self.plan.largest);
+        let left: Vec<&Told> = report.probes.iter().filter(|told| has_left(told)).collect();
+        self.echo.bytes += left.len() as u64 * u64::from(self.paired);
         let own = left.iter().enumerate().filter(|(_, told)| is_own(told, self.plan.host));
         let mut answers: Vec<_> = own.filter_map(|(number, told)| Some((number, told.reply()?.at))).collect();
         answers.sort_unstable_by_key(|(number, at)| (*at, *number));
-        let sent = left.iter().map(|told| told.sent_at).collect();
+        let sent: Vec<Mono> = left.iter().map(|told| told.sent_at).collect();
+        if let (Some(first), Some((_, last))) = (sent.first(), answers.last()) {
+            self.train_took = (last.since(*first) - self.least().unwrap_or(Span::ZERO)).or_zero();
+        }
         self.trains.push(EchoTrain { kind, sent, answers });
     }
 
     /// What there is so far.
     pub fn finding(&self) -> ReachFinding {
-        let echo_share = share(&self.echo);
+        let mut echo = self.echo.clone();
+        // That they do not fit is no loss of what does.
+        echo.asked -= self.too_large.map_or(0, |large| large.asked).min(echo.asked - echo.answered);
+        if echo.rtts.is_empty() {
+            // Few questions had time; that of a large one is longer by what its length takes.
+            echo.rtts.extend(self.large.rtt);
+        }
+        let echo_share = share(&echo);
         let udp_share = share(&self.udp);
         let rationed = self.udp.answered > 0 && udp_share < echo_share.min(0.9) - 0.3;
         let pairs = self.pairs_capacity();
-        let lasting =
-            pairs.map(|pairs| trains::lasting(&self.trains, pairs.rate.estimate, self.plan.largest));
+        let lasting = pairs.map(|pairs| {
+            let shortest = LEAST_ANSWERS as f64 * f64::from(self.paired) * 8.0 / pairs.rate.estimate;
+            if self.trains.is_empty() && shortest > LONGEST_DRAIN.secs_f64() {
+                return Lasting::TooSlow;
+            }
+            trains::lasting(&self.trains, pairs.rate.estimate, self.paired)
+        });
         let capacity = pairs.zip(lasting).and_then(|(pairs, lasting)| trains::judged(pairs, lasting));
         let ceased = self.ceasing.ceased(self.patience()).filter(|_| !self.stopped);
         let known = |answers: &Answers, kind: usize| {
             let unknown = ceased.map_or(0, |_| self.silent_at_end[kind]);
-            Answers { asked: answers.asked - unknown.min(answers.asked), ..answers.clone() }
+            let asked = answers.asked - unknown.min(answers.asked);
+            Answers { asked: asked.max(answers.answered), ..answers.clone() }
         };
         ReachFinding {
             ceased,
-            echo: known(&self.echo, 0),
+            echo: known(&echo, 0),
+            too_large: self.too_large.map(|large| TooLarge {
+                answered: (self.large.answered > 0).then_some(self.paired),
+                ..large
+            }),
+            longest: self.longest(),
+            paired: self.paired,
             timestamps: known(&self.timestamps, 1),
             udp: known(&self.udp, 2),
             clock: (!self.stamps.is_empty()).then(|| HostClock::of(&self.stamps)),
@@ -536,6 +675,10 @@ impl Answers {
         let own = [What::EchoReply, What::TimestampReply, What::PortUnreachable];
         self.answered += u32::from(own.contains(&reply.what));
     }
+}
+
+fn has_left(told: &Told) -> bool {
+    !matches!(told.fate, Fate::NotSent | Fate::TooBig(_))
 }
 
 fn is_own(told: &Told, host: IpAddr) -> bool {
@@ -598,6 +741,18 @@ const MOST_TRAIN: usize = 128;
 const GROUP: Span = Span::from_micros(500);
 /// What a train may hold up others on the narrowest link.
 const LONGEST_TRAIN: Span = Span::from_millis(100);
+/// No train that takes longer: a path so slow would be filled by it.
+const LONGEST_DRAIN: Span = Span::from_millis(700);
+/// One that took longer is followed by a rest.
+const LONG_TRAIN: Span = Span::from_millis(400);
+/// The same of a pair.
+const LONG_PAIR: Span = Span::from_millis(400);
+/// Large echoes without an answer: so many are hardly lost by chance where small ones are answered.
+const MIN_LARGE: u32 = 6;
+/// The same of shorter ones.
+const MIN_SHORTER: u32 = 2;
+/// Lengths that fit tunnels and access lines, and what every path takes; bytes.
+const LENGTHS: [u32; 6] = [1492, 1420, 1380, 1280, 1000, 576];
 /// Between trains: what one has left in a queue is gone by then.
 const TRAIN_GAP: Span = Span::from_millis(50);
 const MARGIN: Span = Span::from_millis(20);
@@ -625,7 +780,7 @@ const LEAST_BURSTS: usize = 5;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hops::HostStamps;
+    use crate::hops::{HostStamps, LateAnswer};
 
     fn plan() -> ReachPlan {
         ReachPlan {
@@ -776,6 +931,78 @@ mod tests {
         let found = run(ReachPlan { timestamps: true, ..plan() }, 80.0, |kind, _| kind != Kind::Timestamp);
         assert_eq!((found.timestamps.asked, found.timestamps.answered, found.clock), (5, 0, None));
         assert_eq!(found.echo.asked, found.echo.answered);
+    }
+
+    /// Rounds to a host behind a link of `rate`, all in one queue, 10 ms away; packets longer than
+    /// `passes` vanish. What was sent when, and what was found.
+    fn on_a_link(rate: u64, passes: u32, seconds: i64) -> (Vec<(Mono, u32)>, ReachFinding) {
+        let plan = ReachPlan { time: Span::from_secs(seconds), patience: Span::from_secs(10), ..plan() };
+        let host = plan.host;
+        let mut reach = Reach::new(plan);
+        let (mut now, mut sent, mut free_at) = (Mono(1_000_000_000), Vec::new(), Mono(0));
+        let mut given_up: Vec<LateAnswer> = Vec::new();
+        while let Some(round) = reach.next(now) {
+            let mut told = Vec::new();
+            for probe in &round.probes {
+                now = now + probe.after + Span::from_micros(2);
+                sent.push((now, probe.length));
+                free_at =
+                    free_at.max(now) + Span((u64::from(probe.length) * 8_000_000_000 / rate).cast_signed());
+                let at = free_at + Span::from_millis(10);
+                let what = if probe.kind == Kind::Udp { What::PortUnreachable } else { What::EchoReply };
+                let reply = Reply { at, from: host, what, length: None, ident: None, stamps: None };
+                let fate = if probe.length > passes { Fate::Silent } else { Fate::Answered(reply) };
+                told.push(Told { sent_at: now, fate });
+            }
+            let until = now + round.patience;
+            for (told, probe) in told.iter_mut().zip(&round.probes) {
+                if let Some(Reply { at, from, what, .. }) = told.reply().filter(|reply| reply.at > until) {
+                    let (rtt, sent_at, kind, ttl) = (at - told.sent_at, told.sent_at, probe.kind, probe.ttl);
+                    given_up.push(LateAnswer { kind, ttl, sent_at, rtt, from, what });
+                    told.fate = Fate::Silent;
+                }
+            }
+            let answered = told.iter().map(|told| Some(told.reply()?.at)).collect::<Option<Vec<_>>>();
+            now = answered.and_then(|all| all.into_iter().max()).unwrap_or(until);
+            let late = given_up.extract_if(.., |late| late.sent_at + late.rtt <= now).collect();
+            reach.take(&RoundReport { probes: told, late });
+        }
+        (sent, reach.finding())
+    }
+
+    #[test]
+    fn a_slow_path_is_not_filled_by_pairs_and_trains() {
+        for rate in [30_000, 64_000, 100_000, 140_000, 192_000, 250_000, 400_000, 1_000_000] {
+            let (sent, _) = on_a_link(rate, 1500, 10);
+            let within = |from: Mono| {
+                let until = from + Span::from_secs(1);
+                sent.iter().filter(move |(at, _)| *at >= from && *at < until).map(|(_, length)| *length)
+            };
+            let busiest = sent.iter().map(|(from, _)| within(*from).sum::<u32>()).max().unwrap();
+            // The first pair is sent before anything is known.
+            let allowed = (rate * 125 / 100).max(30_000);
+            assert!(u64::from(busiest) * 8 <= allowed, "{} bit in a second on {rate}", busiest * 8);
+        }
+    }
+
+    #[test]
+    fn large_echoes_that_do_not_fit_the_path_are_no_loss_and_their_length_is_told() {
+        let (_, found) = on_a_link(10_000_000, 1380, 5);
+        assert!(found.echo.asked == found.echo.answered && found.echo.asked > 50, "{:?}", found.echo);
+        let too_large = found.too_large.unwrap();
+        assert_eq!((too_large.length, too_large.answered, found.paired), (1420, Some(1380), 1380));
+        let (rate, bound) = found.capacity.unwrap();
+        assert!((rate.estimate / 1e7 - 1.0).abs() < 0.01 && bound == Bound::None, "{rate:?}");
+        // A host that loses half of what it is asked answers some of the large ones.
+        let lossy = run(plan(), 80.0, |_, n| n % 2 == 0);
+        assert_eq!(lossy.too_large, None);
+    }
+
+    #[test]
+    fn an_echo_that_was_answered_has_a_round_trip_however_few_there_were() {
+        // No time for more than two questions.
+        let found = run(ReachPlan { time: Span::from_millis(90), ..plan() }, 80.0, |_, _| true);
+        assert!(found.echo.answered > 0 && !found.echo.rtts.is_empty(), "{:?}", found.echo);
     }
 
     #[test]

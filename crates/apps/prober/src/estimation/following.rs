@@ -136,14 +136,18 @@ impl Followed {
         let now_seen = done.during.disturbance(self.direction, share_of(done.unstamped, done.received));
         let before = self.lately.replace(now_seen).filter(|_| tracks);
         let disturbance = before.map_or(now_seen, |before| now_seen.or_worse(&before));
-        let mut answer = estimator.conclusion().map(|answer| disturbance.on(during.bounded(answer)));
+        let found = estimator.conclusion();
+        let method = found.as_ref().map_or_else(|_| request.method(), |answer| answer.method);
+        let host = known.honest(method, instrument.largest);
+        let able = host.as_ref().map(|host| host.rate.0 as f64);
+        let mut answer =
+            found.map(|answer| disturbance.on(during.bounded(answer.unless_host_is_faster(able))));
         if let (true, Ok(answer)) = (tracks, answer.as_mut()) {
             // It goes on until its time is over: that cuts nothing short.
             answer.flags.retain(|flag| *flag != Flag::CutShort);
         }
-        let method = answer.as_ref().map_or_else(|_| request.method(), |answer| answer.method);
         self.last = Some(Estimated {
-            host: known.honest(method, instrument.largest),
+            host,
             during,
             answer,
             tight: estimator.tight_link().and_then(|link| disturbance.on_tight_link(link)),

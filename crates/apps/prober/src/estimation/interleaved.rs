@@ -170,11 +170,14 @@ fn finish(
         return None;
     }
     let disturbance = during.disturbance(direction, share_of(unstamped, received));
-    let answer = estimator.conclusion().map(|answer| disturbance.on(during.bounded(answer)));
-    let method = answer.as_ref().map_or_else(|_| request.method(), |answer| answer.method);
+    let found = estimator.conclusion();
+    let method = found.as_ref().map_or_else(|_| request.method(), |answer| answer.method);
     let packet = instrument.largest;
+    let host = known.honest(method, packet);
+    let able = host.as_ref().map(|host| host.rate.0 as f64);
+    let answer = found.map(|answer| disturbance.on(during.bounded(answer.unless_host_is_faster(able))));
     Some(Estimated {
-        host: known.honest(method, packet),
+        host,
         answer,
         tight: estimator.tight_link().and_then(|link| disturbance.on_tight_link(link)),
         modes: estimator.modes(),

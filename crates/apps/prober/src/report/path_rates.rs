@@ -265,7 +265,7 @@ fn missing(why: NoFigure, silent: Silence) -> MissingRate {
         NoFigure::TooSlow(seen) => {
             carried = Some(rate(seen));
             format!(
-                "the path carries about {}: the shortest train that tells this method something would fill it for too                  long",
+                "the path carries about {}: the shortest train that tells this method something would fill it for too long",
                 rate(seen)
             )
         }
@@ -411,13 +411,14 @@ fn uncertainty(answer: Option<&Estimate>) -> String {
             let widened = if is_busy { ", widened for what others took of the hosts" } else { "" };
             format!("{:.0} % interval of the method{widened}", answer.rate.confidence * 100.0)
         }
-        Some(_) => "a bound: the hosts or the time were the limit".to_owned(),
+        Some(_) => "a bound; the flags say why, as far as that is known".to_owned(),
     }
 }
 
 fn word(flag: &Flag) -> &'static str {
     match flag {
         Flag::HostLimited => "host_limited",
+        Flag::Unexplained => "unexplained",
         Flag::HostBusy { .. } => "host_busy",
         Flag::Coalescing { .. } => "coalescing",
         Flag::Lossy(_) => "lossy",
@@ -435,12 +436,20 @@ fn word(flag: &Flag) -> &'static str {
 fn sentence(flag: &Flag) -> String {
     match flag {
         Flag::HostLimited => "host-limited: the hosts cannot send or stamp fast enough for more".to_owned(),
+        Flag::Unexplained => "the method found a bound only, and why is not known: it is far below what this host probes at, so \
+                              packets may have been held up or put into another order on the way, or a host was \
+                              busy for moments"
+            .to_owned(),
         Flag::HostBusy { away } => busy_sentence(*away),
         Flag::Coalescing { period, batch } => {
             format!("arrivals are handed over in batches of {batch:.1} packets, one each {period}")
         }
-        Flag::Lossy(share) => format!("{:.1} % of the packets were lost", share * 100.0),
-        Flag::Reordered(share) => format!("{:.1} % of the packets came behind later ones", share * 100.0),
+        Flag::Lossy(share) => format!("{:.1} % of the packets in this method's trains were lost", share * 100.0),
+        Flag::Reordered(share) => format!(
+            "{:.1} % of the packets came behind later ones: the path takes trains apart, as links in parallel do that take \
+             turns packet by packet",
+            share * 100.0
+        ),
         Flag::PathChanged => {
             "the delay moved in the middle: another path, or a clock that was set".to_owned()
         }

@@ -1,8 +1,8 @@
 //! A host that does not cooperate, as the record has it.
 
 use netaware_path::hops::What;
-use netaware_path::reach::{Answers, HostClock, Lasting, ReachFinding, WayQueue, WayQueues};
-use netaware_path::{Bound, Disturbance, Level};
+use netaware_path::reach::{Answers, HostClock, Lasting, ReachFinding, TooLarge, WayQueue, WayQueues};
+use netaware_path::{Bound, Disturbance, Level, NEAR};
 use netaware_probe::summary::of_delays;
 use netaware_record::{
     Direction, Health, IpVersion, Layer, Pedigree, QueuedWay, RateBound, ReachCapacity, ReachLoss,
@@ -17,8 +17,6 @@ use crate::report::path_rates::{ability, busy_cause};
 
 /// With what.
 pub(crate) struct Asked {
-    /// Paired echoes, bytes.
-    pub(crate) packet: u32,
     pub(crate) udp_port: u16,
     pub(crate) took: Span,
     /// Why questions never left this host, if some did not (errno).
@@ -33,11 +31,15 @@ pub(crate) fn results(
     asked: &Asked,
     instrument: &ReachInstrument,
 ) -> Vec<ReachResult> {
-    let Asked { packet, udp_port, took, refused } = *asked;
+    let Asked { udp_port, took, refused } = *asked;
     let disturbance = instrument.during.disturbance(Direction::RoundTrip, 0.0);
     let mut results = Vec::new();
     if found.echo.asked + found.echo.not_sent > 0 {
-        let mut echo = of_answers(version, ReachProtocol::Echo, &found.echo, took);
+        let mut echo = of_answers(version, ReachProtocol::Echo, &found.echo, found.longest, took);
+        if let Some(too_large) = found.too_large {
+            echo.flags.push(TOO_LARGE.to_owned());
+            echo.remarks.push(vanish(too_large));
+        }
         echo.by_direction =
             found.by_direction.map(|by| ReachLoss { forward: by.forward, reverse: by.reverse, of: by.of });
         let told = found.capacity.map(|(rate, bound)| disturbance.on_rate(rate, bound));
@@ -49,16 +51,24 @@ pub(crate) fn results(
                 Bound::AtMost => RateBound::AtMost,
             },
             pairs: found.pairs,
-            packet,
+            packet: found.paired,
         });
         if found.capacity.is_some() {
             echo.host.clone_from(&instrument.host);
         }
-        if found.host_limited {
+        // A host that sends far faster sets no such figure.
+        let able = instrument.host.as_ref().map_or(0.0, |host| host.rate.0 as f64);
+        let is_near = found.capacity.is_none_or(|(rate, _)| rate.estimate >= able * NEAR);
+        if found.host_limited && is_near {
             echo.flags.push("host_limited".to_owned());
             let because = instrument.host.as_ref().map(|host| format!(": {}", ability(host)));
             let because = because.unwrap_or_default();
             echo.remarks.push(format!("host-limited: this host sends or stamps pairs no better{because}"));
+        } else if found.host_limited {
+            echo.flags.push("unsettled".to_owned());
+            let why = "pairs left or came too far apart this time to tell more, though this host can do better; the figure is a \
+                       lower bound";
+            echo.remarks.push(why.to_owned());
         }
         if found.batched {
             echo.flags.push("batched".to_owned());
@@ -66,9 +76,8 @@ pub(crate) fn results(
             echo.remarks.push(why.to_owned());
         }
         // A bound that is the host's has its reason already.
-        let is_told = |it: &Lasting| {
-            !found.host_limited || matches!(it, Lasting::Slower(_) | Lasting::Unknown | Lasting::Unanswered)
-        };
+        let is_told =
+            |it: &Lasting| !found.host_limited || !matches!(it, Lasting::Confirmed | Lasting::Faster(_));
         let lasting = found.lasting.filter(is_told);
         if let Some((flag, remark)) = lasting.and_then(|lasting| borne_out(lasting, found.capacity)) {
             echo.flags.push(flag.to_owned());
@@ -80,10 +89,11 @@ pub(crate) fn results(
         results.push(of_timestamps(version, found, took));
     }
     results.extend(
-        tcp.filter(|tcp| tcp.tries.asked + tcp.tries.not_sent > 0).map(|tcp| of_tcp(version, tcp, took)),
+        tcp.filter(|tcp| tcp.tries.asked + tcp.tries.not_sent > 0)
+            .map(|tcp| of_tcp(version, tcp, found.longest, took)),
     );
     if found.udp.asked + found.udp.not_sent > 0 {
-        let mut udp = of_answers(version, ReachProtocol::Udp, &found.udp, took);
+        let mut udp = of_answers(version, ReachProtocol::Udp, &found.udp, found.longest, took);
         udp.port = Some(udp_port);
         if found.udp_rationed {
             udp.loss = None;
@@ -153,6 +163,10 @@ fn borne_out(lasting: Lasting, capacity: Option<(Rate, Bound)>) -> Option<(&'sta
             let why = "no train of echoes could be sent as fast as pairs say";
             ("unconfirmed", format!("{why}, so no capacity is told: give it more time, or a quieter host"))
         }
+        Lasting::TooSlow => {
+            let why = "the path is so slow that a train of echoes would fill it for most of a second, so none was sent";
+            ("unconfirmed", format!("{why}, and no capacity is told: pairs alone do not see a token bucket"))
+        }
         Lasting::Unanswered => {
             let why = "nothing of a train of echoes was answered, so no capacity is told";
             ("unconfirmed", format!("{why}: a ration of answers, or the host fell silent before"))
@@ -168,7 +182,7 @@ fn borne_out(lasting: Lasting, capacity: Option<(Rate, Bound)>) -> Option<(&'sta
 }
 
 fn of_timestamps(version: IpVersion, found: &ReachFinding, took: Span) -> ReachResult {
-    let mut result = of_answers(version, ReachProtocol::Timestamp, &found.timestamps, took);
+    let mut result = of_answers(version, ReachProtocol::Timestamp, &found.timestamps, found.longest, took);
     "extremes of all answers, in whole steps of the host's clock"
         .clone_into(&mut result.pedigree.uncertainty);
     if result.answered == 0 {
@@ -219,10 +233,44 @@ fn queues(of: &WayQueues) -> ReachQueues {
     }
 }
 
-fn of_answers(version: IpVersion, protocol: ReachProtocol, of: &Answers, took: Span) -> ReachResult {
+/// The word of records for large echoes that vanish.
+pub(crate) const TOO_LARGE: &str = "too_large";
+
+/// From which length on nothing came.
+fn vanish(of: TooLarge) -> String {
+    let passed = match of.answered {
+        Some(length) => format!("those of {length} bytes were"),
+        None => "small ones were".to_owned(),
+    };
+    format!(
+        "no echo of {} bytes or more was answered ({} asked), and {passed}: larger packets do not fit the path or are filtered; \
+         they are not counted as lost",
+        of.length, of.asked
+    )
+}
+
+/// That no answer was waited for as long as this path takes: silence says nothing then.
+fn hurried(waited: Span, longest: Option<Span>) -> Option<String> {
+    let longest = longest.filter(|longest| waited < *longest * 3 / 2)?;
+    Some(format!(
+        "no answer within {waited}, and a round trip took up to {longest}: the time was too short to tell whether it answers; a \
+         longer -t helps"
+    ))
+}
+
+fn of_answers(
+    version: IpVersion,
+    protocol: ReachProtocol,
+    of: &Answers,
+    longest: Option<Span>,
+    took: Span,
+) -> ReachResult {
     let none_in_time = of.answered == 0;
     let (mut flags, mut remarks) = (Vec::new(), Vec::new());
-    if none_in_time && of.late == 0 {
+    if let Some(hurried) = hurried(of.waited, longest).filter(|_| none_in_time && of.late == 0) {
+        flags.push("late".to_owned());
+        remarks.push(hurried);
+    } else if none_in_time && of.late == 0 {
         flags.push("silent".to_owned());
         remarks.push("never answered".to_owned());
     } else if none_in_time {
@@ -258,11 +306,13 @@ fn of_answers(version: IpVersion, protocol: ReachProtocol, of: &Answers, took: S
     }
 }
 
-fn of_tcp(version: IpVersion, port: &TcpPort, took: Span) -> ReachResult {
+fn of_tcp(version: IpVersion, port: &TcpPort, longest: Option<Span>, took: Span) -> ReachResult {
     let TcpPort { tries: tcp, by_kernel, .. } = port;
     let (answered, by_kernel) = (tcp.answered(), *by_kernel);
     let said = [("accepted", tcp.accepted), ("refused", tcp.refused), ("unreachable", tcp.unreachable)];
+    let hurried = hurried(tcp.waited, longest);
     let (flags, remarks) = match (answered, tcp.unreachable) {
+        (0, 0) if hurried.is_some() => (vec!["late".to_owned()], hurried.into_iter().collect()),
         (0, 0) => (vec!["silent".to_owned()], vec!["never answered: filtered, or nobody there".to_owned()]),
         (0, _) => (vec!["filtered".to_owned()], vec!["a router says that it goes no further".to_owned()]),
         _ if by_kernel < answered => (Vec::new(), vec![BY_PROGRAM.to_owned()]),
@@ -336,8 +386,33 @@ mod tests {
     fn a_host_that_answers_late_is_not_one_that_never_answers() {
         let flags = |late| {
             let answers = Answers { asked: 2, late, ..Answers::default() };
-            of_answers(IpVersion::V4, ReachProtocol::Echo, &answers, Span::from_secs(8)).flags
+            of_answers(IpVersion::V4, ReachProtocol::Echo, &answers, None, Span::from_secs(8)).flags
         };
         assert_eq!((flags(0), flags(1)), (vec!["silent".to_owned()], vec!["late".to_owned()]));
+    }
+
+    #[test]
+    fn a_port_that_was_not_waited_for_is_not_said_to_be_filtered() {
+        let waited = Span::from_millis(950);
+        let mut port = TcpPort::default();
+        (port.tries.asked, port.tries.waited) = (2, waited);
+        let said = |rtt| of_tcp(IpVersion::V4, &port, Some(rtt), Span::from_secs(5));
+        let near = said(Span::from_millis(20));
+        assert!(near.flags == ["silent"] && near.remarks[0].contains("filtered"), "{near:?}");
+        let far = said(Span::from_secs(2));
+        assert!(far.flags == ["late"] && far.remarks[0].contains("time was too short"), "{far:?}");
+        let answers = Answers { asked: 1, waited, ..Answers::default() };
+        let longest = Some(Span::from_secs(2));
+        let udp = of_answers(IpVersion::V4, ReachProtocol::Udp, &answers, longest, Span::from_secs(5));
+        assert_eq!((udp.flags, udp.loss), (vec!["late".to_owned()], None));
+    }
+
+    #[test]
+    fn the_length_from_which_on_nothing_came_is_named() {
+        let said = |answered| vanish(TooLarge { length: 1400, asked: 14, answered });
+        assert!(said(Some(1380)).starts_with(
+            "no echo of 1400 bytes or more was answered (14 asked), and those of 1380 bytes were: "
+        ));
+        assert!(said(None).contains("and small ones were"));
     }
 }

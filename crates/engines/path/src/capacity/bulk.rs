@@ -39,7 +39,7 @@ use netaware_stats::rng::SplitMix64;
 use netaware_units::{Mono, Span};
 
 use super::budget::Budget;
-use super::sample::count;
+use super::sample::{count, overtaken, reordered};
 use crate::path_change::Levels;
 use crate::{Bound, Estimate, Estimator, Flag, Gaps, Instrument, Needs, Step, Train, Volley, VolleyReport};
 
@@ -59,6 +59,7 @@ pub struct Bulk {
     volleys: u32,
     sent: u64,
     came: u64,
+    overtaken: u64,
     levels: Levels,
     cut_short: bool,
 }
@@ -155,6 +156,7 @@ impl Bulk {
             volleys: 0,
             sent: 0,
             came: 0,
+            overtaken: 0,
             levels: Levels::default(),
             cut_short: false,
         }
@@ -239,6 +241,7 @@ impl Bulk {
         if lost > 0.01 {
             flags.push(Flag::Lossy(lost));
         }
+        flags.extend(reordered(self.overtaken, self.came));
         if reading.is_none_or(|reading| reading.is_bound || reading.is_ambiguous) {
             flags.push(Flag::Ambiguous);
         }
@@ -274,6 +277,7 @@ impl Estimator for Bulk {
         let (sent, came) = count(&report.trains);
         self.sent += sent;
         self.came += came;
+        self.overtaken += overtaken(&report.trains);
         report.trains.iter().for_each(|train| self.levels.saw_train(train));
         self.stage = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Growing(growth) => self.grow(growth, report),

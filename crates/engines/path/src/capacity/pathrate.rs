@@ -38,7 +38,7 @@ use netaware_stats::rng::SplitMix64;
 use netaware_units::{Mono, Span};
 
 use super::budget::Budget;
-use super::sample::{Whole, count};
+use super::sample::{Whole, count, overtaken, reordered};
 use crate::path_change::Levels;
 use crate::{
     Bound, Estimate, Estimator, Flag, Gaps, Instrument, Needs, RateMode, Step, Train, TrainReport, Volley,
@@ -76,6 +76,7 @@ pub struct Pathrate {
     phases: Phases,
     sent: u64,
     came: u64,
+    overtaken: u64,
     levels: Levels,
     /// Of each train, the time of leaving as a share of the time of arriving.
     hurry: Vec<f64>,
@@ -103,6 +104,7 @@ impl Pathrate {
             phases: Phases::new(instrument, rules),
             sent: 0,
             came: 0,
+            overtaken: 0,
             levels: Levels::default(),
             hurry: Vec::new(),
             cut_short: false,
@@ -136,6 +138,7 @@ impl Pathrate {
         if lost > 0.01 {
             flags.push(Flag::Lossy(lost));
         }
+        flags.extend(reordered(self.overtaken, self.came));
         if self.levels.changed() {
             flags.push(Flag::PathChanged);
         }
@@ -170,6 +173,7 @@ impl Estimator for Pathrate {
         let (sent, came) = count(&report.trains);
         self.sent += sent;
         self.came += came;
+        self.overtaken += overtaken(&report.trains);
         report.trains.iter().for_each(|train| self.levels.saw_train(train));
         self.hurry.extend(report.trains.iter().filter_map(hurry));
         self.phases.take(report, &mut self.budget);

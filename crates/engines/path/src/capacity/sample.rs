@@ -1,6 +1,6 @@
 //! What a train of packets sent back to back tells: dispersions from its first packet on.
 
-use crate::{Arrival, TrainReport};
+use crate::{Arrival, Flag, TrainReport};
 
 /// A train that came whole and in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,9 +67,42 @@ pub(super) fn count(trains: &[TrainReport]) -> (u64, u64) {
     (trains.iter().map(sent).sum(), came)
 }
 
+/// Packets that came behind later ones.
+pub(super) fn overtaken(trains: &[TrainReport]) -> u64 {
+    let of = |train: &TrainReport| {
+        let mut highest = None;
+        let is_behind = |number: u32| {
+            let is_behind = highest.is_some_and(|highest| number < highest);
+            highest = highest.max(Some(number));
+            is_behind
+        };
+        train.arrivals.iter().map(|arrival| arrival.number).map(is_behind).filter(|it| *it).count() as u64
+    };
+    trains.iter().map(of).sum()
+}
+
+/// That these were more than a few of all that came.
+pub(super) fn reordered(overtaken: u64, came: u64) -> Option<Flag> {
+    let share = overtaken as f64 / came.max(1) as f64;
+    (share > REORDERED).then_some(Flag::Reordered(share))
+}
+
+/// Of all that came.
+const REORDERED: f64 = 0.01;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_that_others_overtook_are_counted_and_told_from_one_in_a_hundred_on() {
+        let train = |order: &[u32]| TrainReport {
+            sent: order.iter().map(|_| Some(0)).collect(),
+            arrivals: order.iter().map(|number| Arrival { number: *number, at: 0 }).collect(),
+        };
+        assert_eq!(overtaken(&[train(&[0, 2, 1, 4, 3]), train(&[0, 1, 2])]), 2);
+        assert_eq!((reordered(1, 100), reordered(2, 8)), (None, Some(Flag::Reordered(0.25))));
+    }
 
     fn report(sent: &[i64], came: &[i64]) -> TrainReport {
         let arrivals = (0..).zip(came).map(|(number, at)| Arrival { number, at: *at }).collect();

@@ -36,6 +36,8 @@ pub struct TcpTries {
     pub not_sent: u32,
     /// From SYN to SYN-ACK or RST, in order.
     pub rtts: Vec<Span>,
+    /// The longest that an answer was waited for.
+    pub waited: Span,
     /// When the last was tried.
     asked_at: Option<Mono>,
 }
@@ -127,6 +129,7 @@ mod tests {
             unreachable: 1,
             not_sent: 1,
             rtts: vec![Span(5), Span(3), Span(4)],
+            waited: Span::ZERO,
             asked_at: Some(Mono(6)),
         };
         assert_eq!((tries.answered(), tries), (3, want));

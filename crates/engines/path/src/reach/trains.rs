@@ -45,6 +45,8 @@ pub enum Lasting {
     Slower(f64),
     /// No train could be sent as fast as that.
     Unknown,
+    /// The path is so slow that a train would fill it for long, so that none was sent.
+    TooSlow,
     /// Nothing of a train was answered that was sent as fast as that: no rate was measured.
     Unanswered,
 }
@@ -58,7 +60,7 @@ pub(super) fn judged(pairs: Narrowest, lasting: Lasting) -> Option<Narrowest> {
         Some(Narrowest { rate, bound: Bound::AtLeast, ..pairs })
     };
     match lasting {
-        Lasting::Unknown | Lasting::Unanswered => None,
+        Lasting::Unknown | Lasting::TooSlow | Lasting::Unanswered => None,
         // Jitter of the first and the last packet may have drawn a train together.
         Lasting::Faster(least) => at_least(least * DRAWN_TOGETHER),
         Lasting::Confirmed if pairs.bound != Bound::None => Some(pairs),

@@ -49,7 +49,8 @@ pub(super) fn section(sheet: &mut Sheet<'_>, metric: PathMetric, direction: Dire
         let r = of(v)?;
         // A share of a bound is no share of the path.
         let of_rate = r.rate.as_ref().filter(|rate| rate.estimate > 0.0 && r.bound == RateBound::None);
-        let of_rate = of_rate.map(|rate| format!(", {}", percent(r.load.0 as f64 / rate.estimate)));
+        let of_rate =
+            of_rate.map(|rate| format!(", {} of the rate", percent(r.load.0 as f64 / rate.estimate)));
         Some(format!("{}{}", r.load, of_rate.unwrap_or_default()))
     })?;
     for result in &results {
