@@ -326,7 +326,7 @@ fn unsteady(result: &VersionResult) -> Vec<String> {
 /// That nothing was answered for a while on the idle path, and then again: a share of losses hides
 /// that they came together.
 fn silence(run: &EchoRun) -> Option<String> {
-    let lost = run.round.longest_gap();
+    let lost = run.round.longest_gap().max(run.lost_at_end);
     let lasted = run.order.shown_spacing() * i64::try_from(lost).unwrap_or(i64::MAX);
     (lost >= MIN_IN_A_ROW && lasted >= MIN_SILENCE).then(|| {
         format!(
