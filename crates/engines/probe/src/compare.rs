@@ -8,14 +8,14 @@
 //! rounds alternate (ABBA), else a drift within rounds looks like a difference. **Biased**: with
 //! two rounds the interval covers 87 % instead of 95 % where rounds differ a lot; with one it knows
 //! nothing of other rounds, and we ask for a difference three times the margin and say that it was
-//! one. What depends on the behaviour of TCP's flows needs more than that: see `compare/flow.rs`. A version
-//! is favoured only if the interval excludes zero **and** the difference exceeds the margin **and**
-//! nothing casts a [`RoundSamples::doubt`] on it; "no difference shown" is no proof of equality. A
-//! rate that was still growing when it ended is a lower bound: it may win and cannot lose. Each
-//! metric is judged at 95 % by itself: of twenty comparisons of equal paths one may favour
-//! somebody. **Published**: Davison and Hinkley 1997 §3.8; Newcombe, Statistics in Medicine 1998,
-//! method 10; margins of relevance as in equivalence testing (Schuirmann 1987), their values are
-//! ours and stand at the end of `compare/metric.rs`.
+//! one. What depends on the behaviour of TCP's flows needs more than that: see `compare/flow.rs`. A
+//! version is favoured only if the interval excludes zero **and** the difference exceeds the margin
+//! **and** nothing casts a [`RoundSamples::doubt`] on it; "no difference shown" is no proof of
+//! equality. A rate that was still growing when it ended is a lower bound: it may win and cannot
+//! lose. Each metric is judged at 95 % by itself: of twenty comparisons of equal paths one may
+//! favour somebody. **Published**: Davison and Hinkley 1997 §3.8; Newcombe, Statistics in Medicine
+//! 1998, method 10; margins of relevance as in equivalence testing (Schuirmann 1987), their values
+//! are ours and stand at the end of `compare/metric.rs`.
 
 mod flow;
 mod metric;

@@ -9,6 +9,7 @@ use netaware_record::{
 use netaware_units::{BitRate, ByteCount, Span};
 
 use super::{Findings, tcp};
+use crate::echo::EchoRun;
 use crate::transfer::TcpRound;
 
 /// Rounds of samples of one version.
@@ -192,9 +193,13 @@ impl Pair<'_> {
         let (more, found) =
             if ratio(self.v4) > ratio(self.v6) { (self.v4, self.f4) } else { (self.v6, self.f6) };
         let lost = idle_share(more)?.part;
-        let runs: usize = found.idle.iter().map(|run| run.round.loss_runs()).sum();
+        let at_end = |run: &EchoRun| usize::from(run.lost_at_end > 0);
+        let runs: usize = found.idle.iter().map(|run| run.round.loss_runs() + at_end(run)).sum();
         (lost > 0 && runs < MIN_LOSS_RUNS).then(|| {
-            format!("over {} {lost} requests were lost in {runs} rows, as in an outage", more.version.name())
+            let (version, runs) = (more.version.name(), runs.max(1));
+            format!(
+                "over {version} the {lost} lost requests came in only {runs} runs of losses, as in an outage"
+            )
         })
     }
 

@@ -154,7 +154,12 @@ mod tests {
                 0,
             ),
             ("note: it takes about 15s: ends of transfers have taken 2.00 s longer than planned", 15, 0, 0),
-            ("note: this may take up to 19.0 s instead of 15.0 s: the end of a transfer is overdue", 19, 0, 0),
+            (
+                "note: this may take up to 19.0 s instead of 15.0 s: the end of a transfer is overdue",
+                19,
+                0,
+                0,
+            ),
             ("note: it takes about 16s: the path\nnote: it takes about 20s: the path", 20, 0, 0),
             ("note: 10.0 s is too short for the whole test; -t 63s would be enough for all of it", 0, 0, 0),
             ("error: the measurement failed before its end: it takes about 12s instead of 10.0 s", 0, 0, 0),
