@@ -491,7 +491,7 @@ pub(crate) fn note_single_loss(lanes: &mut [Lane]) {
     }
     for unreachable in lanes.iter_mut().filter_map(|lane| lane.result.unreachable.as_mut()) {
         if [ASK_FOR_SERVE, ASK_FOR_PATH].contains(&unreachable.advice.as_str()) {
-            unreachable.advice = ASK_FOR_NAT.to_owned();
+            ASK_FOR_NAT.clone_into(&mut unreachable.advice);
         }
     }
 }

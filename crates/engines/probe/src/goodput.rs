@@ -40,7 +40,7 @@ impl<'a> MeasuredRound<'a> {
     /// the others and know less.
     pub fn rates(&self) -> Vec<f64> {
         let longest = self.counted().iter().map(|tick| tick.length).max().unwrap_or(Span::ZERO);
-        let first = self.from_start();
+        let first = self.at_the_beginning();
         let of_slice = |(n, tick): (usize, &ReceiverTick)| {
             let before = if n == 0 { first } else { ByteCount(0) };
             rate(&ReceiverTick { bytes: ByteCount(tick.bytes.0.saturating_sub(before.0)), ..*tick })
@@ -53,12 +53,12 @@ impl<'a> MeasuredRound<'a> {
     fn total(&self) -> (ByteCount, Span) {
         let bytes: ByteCount = self.counted().iter().map(|tick| tick.bytes).sum();
         let time = self.counted().iter().map(|tick| tick.length.or_zero()).sum();
-        (ByteCount(bytes.0.saturating_sub(self.from_start().0)), time)
+        (ByteCount(bytes.0.saturating_sub(self.at_the_beginning().0)), time)
     }
 
     /// What came with the beginning of the first slice, where that one counts and others or more
     /// came after it: what came alone is the only rate there is.
-    fn from_start(&self) -> ByteCount {
+    fn at_the_beginning(&self) -> ByteCount {
         let has_more = self.counted().iter().map(|tick| tick.bytes.0).sum::<u64>() > self.at_start.0;
         if self.warm_up.first() == 0 && has_more { self.at_start } else { ByteCount(0) }
     }

@@ -22,6 +22,10 @@ impl Outages {
     /// Of these rows, each of so many lost packets and so many times, among `sent` packets that
     /// were this far apart.
     pub fn of(rows: &[(u64, u64)], sent: u64, apart: Span) -> Self {
+        if rows.iter().map(|(length, times)| length * times).sum::<u64>() >= sent {
+            // Nothing came at all: that is no outage that ended.
+            return Self::default();
+        }
         let lasted = |length: u64| apart * i64::try_from(length).unwrap_or(i64::MAX);
         let is_long = |length: u64| length >= MIN_LOST && lasted(length) >= NOTICEABLE;
         let others: u64 =
@@ -71,7 +75,7 @@ impl Outages {
 }
 
 /// People notice pauses of this length in a call.
-const NOTICEABLE: Span = Span::from_millis(200);
+const NOTICEABLE: Span = Span::from_millis(100);
 /// Fewer in a row may be lost one by one.
 const MIN_LOST: u64 = 4;
 /// Rows like that which chance would bring about in the same measurement.
@@ -108,8 +112,10 @@ mod tests {
         let none = Outages::default();
         // Half is lost at requests a fifth of a second apart: four in a row are usual.
         assert_eq!(Outages::of(&[(1, 100), (2, 50), (4, 12)], 400, Span::from_millis(200)), none);
-        assert_eq!(Outages::of(&[(19, 3)], 1200, APART), none);
+        assert_eq!(Outages::of(&[(9, 3)], 1200, APART), none);
         assert_eq!(Outages::of(&[], 0, APART), none);
+        // Packets that the path never takes, however long it is asked.
+        assert_eq!(Outages::of(&[(1000, 1)], 1000, APART), none);
         assert_eq!(none.in_words(3, "requests"), None);
     }
 }

@@ -115,7 +115,14 @@ fn kernel(stream: &TcpStream, around: Timed) -> Option<Timed> {
     let info = TcpInfo::read(stream)?;
     let is_told = info.retransmits == 0 || info.timestamps;
     let measured = is_told && info.rtt > Span::ZERO && info.rtt <= around.rtt;
-    measured.then_some(Timed { rtt: info.rtt, clock: ClockSource::Kernel })
+    let rtt = if info.retransmits == 0 { info.rtt } else { with_a_tick(info.rtt, around.rtt) };
+    measured.then_some(Timed { rtt, clock: ClockSource::Kernel })
+}
+
+/// Of a SYN that was sent again Linux tells the round trip by TCP's timestamps, which count whole
+/// milliseconds: it may be short by one.
+fn with_a_tick(rtt: Span, around: Span) -> Span {
+    (rtt + Span::from_millis(1)).min(around)
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -123,6 +130,13 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
+
+    #[test]
+    fn a_syn_that_was_sent_again_is_not_timed_below_its_round_trip() {
+        let [told, around, truth] = [1_200_000, 1_202_500, 1_200_400].map(Span::from_micros);
+        assert!((truth..=around).contains(&with_a_tick(told, around)));
+        assert_eq!(with_a_tick(told, truth), truth, "the call took no longer");
+    }
     use crate::zone::ZonedIp;
 
     const PATIENCE: Span = Span::from_secs(2);

@@ -141,7 +141,7 @@ impl Followed {
         let host = known.honest(method, instrument.largest);
         let able = host.as_ref().map(|host| host.rate.0 as f64);
         let mut answer =
-            found.map(|answer| disturbance.on(during.bounded(answer.unless_host_is_faster(able))));
+            found.map(|answer| disturbance.on(during.bounded(answer).unless_host_is_faster(able)));
         if let (true, Ok(answer)) = (tracks, answer.as_mut()) {
             // It goes on until its time is over: that cuts nothing short.
             answer.flags.retain(|flag| *flag != Flag::CutShort);

@@ -175,7 +175,7 @@ fn finish(
     let packet = instrument.largest;
     let host = known.honest(method, packet);
     let able = host.as_ref().map(|host| host.rate.0 as f64);
-    let answer = found.map(|answer| disturbance.on(during.bounded(answer.unless_host_is_faster(able))));
+    let answer = found.map(|answer| disturbance.on(during.bounded(answer).unless_host_is_faster(able)));
     Some(Estimated {
         host,
         answer,

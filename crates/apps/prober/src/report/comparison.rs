@@ -6,10 +6,11 @@ use netaware_record::{
     Comparison, Direction, IpVersion, Metric, Outcome, Side, StreamEnd, TcpResult, UdpResult, Use,
     VersionResult,
 };
-use netaware_units::{BitRate, ByteCount, Span};
+use netaware_units::{BitRate, ByteCount, SendRate, Span};
 
 use super::{Findings, tcp};
 use crate::echo::EchoRun;
+use crate::request::Transport;
 use crate::transfer::TcpRound;
 
 /// Rounds of samples of one version.
@@ -178,12 +179,33 @@ impl Pair<'_> {
             Metric::TcpSingle | Metric::TcpParallel | Metric::LoadedRtt => {
                 let both = || [self.v4, self.v6].into_iter();
                 let broken = both().find_map(|result| broke_off(result, metric, direction));
-                broken.or_else(|| both().find_map(|result| did_not_last(result, direction)))
+                broken
+                    .or_else(|| both().find_map(|result| did_not_last(result, direction)))
+                    .or_else(|| self.changed())
             }
-            Metric::UdpLoss => unlike_rates(self.v4, self.v6, direction),
+            Metric::UdpLoss => unlike_rates(self.v4, self.v6, direction).or_else(|| self.changed()),
             Metric::IdleLoss => self.outage(),
             Metric::IdleRtt | Metric::DelayVariation | Metric::Connect => None,
         }
+    }
+
+    /// That the path changed in the midst: the same transfer of one version had far unlike rates in
+    /// two rounds. The turns of a version lie side by side (A B B A), so that a change of some
+    /// seconds can hit one version alone.
+    fn changed(&self) -> Option<String> {
+        let both = [(self.v4, self.f4), (self.v6, self.f6)];
+        both.into_iter().flat_map(|it| [(it, Direction::Forward), (it, Direction::Reverse)]).find_map(
+            |((result, found), direction)| {
+                let round_trip = result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
+                let of_several = found
+                    .tcp
+                    .iter()
+                    .filter(|round| round.order.direction == direction && round.order.streams > 1);
+                let seen = of_several.map(|round| tcp::seen(round, round_trip.unwrap_or_default()));
+                let rates = seen.filter(|seen| !seen.is_lower_bound).filter_map(|seen| seen.rate);
+                unlike(rates.map(SendRate::bit_rate), direction, result.version.name())
+            },
+        )
     }
 
     /// That what was lost on the idle path was lost in a few rows: an outage passes, and hits
@@ -198,7 +220,7 @@ impl Pair<'_> {
         (lost > 0 && runs < MIN_LOSS_RUNS).then(|| {
             let (version, runs) = (more.version.name(), runs.max(1));
             format!(
-                "over {version} the {lost} lost requests came in only {runs} runs of losses, as in an outage"
+                "over {version} the {lost} lost requests were lost within {runs} short times, as in an outage"
             )
         })
     }
@@ -258,8 +280,20 @@ fn share(result: &VersionResult, direction: Direction) -> Option<Share> {
     (of > 0).then_some(Share { part: udp.loss.lost, of })
 }
 
+fn unlike(rates: impl Iterator<Item = BitRate>, direction: Direction, version: &str) -> Option<String> {
+    let rates: Vec<BitRate> = rates.collect();
+    let (slow, fast) = (rates.iter().min()?, rates.iter().max()?);
+    (slow.0 < fast.percent(CHANGED).0).then(|| {
+        format!(
+            "the path changed meanwhile: TCP {} over {version} had {fast} in one round and {slow} in another",
+            direction.name()
+        )
+    })
+}
+
 fn idle_share(result: &VersionResult) -> Option<Share> {
-    let latency = result.latency.as_ref()?;
+    // What is lost over TCP comes again, and nobody sees it.
+    let latency = result.latency.as_ref().filter(|idle| idle.pedigree.method != Transport::Tcp.method())?;
     Some(Share { part: latency.lost, of: latency.settled() }).filter(|share| share.of > 0)
 }
 
@@ -341,6 +375,8 @@ fn unlike_rates(v4: &VersionResult, v6: &VersionResult, direction: Direction) ->
 const MUCH_LOSS: f64 = 0.05;
 /// UDP's share of losses on a path that loses at random may exceed TCP's by this factor.
 const AS_TCP: f64 = 2.0;
+/// Per cent of the fastest round: several streams over a path that stays as it is differ by less.
+const CHANGED: u64 = 50;
 /// Fewer times at which requests were lost say nothing of how often that happens.
 const MIN_LOSS_RUNS: usize = 3;
 /// Rates of TCP over the same path differ by less from turn to turn.
@@ -416,6 +452,19 @@ mod tests {
 
     fn found(tcp: Vec<TcpRound>) -> Findings {
         Findings { tcp, ..Findings::default() }
+    }
+
+    #[test]
+    fn a_path_that_faded_for_some_seconds_prefers_no_version() {
+        let told = |rates: &[u64]| {
+            let rates = rates.iter().map(|mbits| BitRate(mbits * 1_000_000));
+            unlike(rates, Direction::Forward, "IPv6")
+        };
+        assert_eq!(
+            told(&[173, 20]).unwrap(),
+            "the path changed meanwhile: TCP up over IPv6 had 173 Mbit/s in one round and 20.0 Mbit/s in another"
+        );
+        assert_eq!([told(&[173, 120]), told(&[20]), told(&[])], [None, None, None]);
     }
 
     #[test]

@@ -134,14 +134,14 @@ mod tests {
         TcpResult {
             outcome: Outcome::Failed,
             ended_early: Some("stream 1: Connection reset by peer (os error 104)".into()),
-            warm_up: speeding_up(),
+            warm_up: Some(speeding_up()),
             receiver: Some(TcpEnd { streams: vec![stream], ..TcpEnd::default() }),
             ..transfer(direction, streams)
         }
     }
 
-    fn speeding_up() -> Option<WarmUp> {
-        Some(WarmUp { omitted: Span::ZERO, rule: netaware_probe::warm_up::NEVER_ENDED.into() })
+    fn speeding_up() -> WarmUp {
+        WarmUp { omitted: Span::ZERO, rule: netaware_probe::warm_up::NEVER_ENDED.into() }
     }
 
     #[test]
@@ -166,7 +166,8 @@ mod tests {
     #[test]
     fn transfers_that_ended_alike_share_a_sentence() {
         use Direction::{Forward, Reverse};
-        let fast = |direction, streams| TcpResult { warm_up: speeding_up(), ..transfer(direction, streams) };
+        let fast =
+            |direction, streams| TcpResult { warm_up: Some(speeding_up()), ..transfer(direction, streams) };
         let asked = TcpResult { limit: Limit::new(LimitedBy::RequestedRate, ""), ..fast(Forward, 4) };
         let empty =
             TcpResult { bytes: Some(ByteCount(0)), goodput: None, planned: None, ..transfer(Forward, 8) };

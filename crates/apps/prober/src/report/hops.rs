@@ -184,7 +184,8 @@ fn sentence(flag: HopFlag) -> String {
     match flag {
         HopFlag::Silent => "never answered".to_owned(),
         HopFlag::RateLimited(rate) => {
-            format!("answers about {rate:.1} times a second and no more: asked less often, no loss told")
+            let often = if rate < 0.1 { String::new() } else { format!(" (about {rate:.1} times a second)") };
+            format!("answers a part of what it is asked{often}: asked less often, no loss told")
         }
         HopFlag::SeveralAddresses => "several addresses answer in turns: parallel paths".to_owned(),
         HopFlag::PathChanged => "another router, or another distance, since the measurement began".to_owned(),

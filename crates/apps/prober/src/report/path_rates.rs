@@ -456,7 +456,7 @@ fn sentence(flag: &Flag) -> String {
         Flag::Slower { from, to } => slower(*from, *to),
         Flag::Elastic => "other traffic gave way to the trains: without them less would be left".to_owned(),
         Flag::Ambiguous => "modes or methods disagree".to_owned(),
-        Flag::CutShort => "time ran out before the method was content".to_owned(),
+        Flag::CutShort => "the method ended before it was content: what it still had to send would have taken longer than its time".to_owned(),
         Flag::Noisy => "the traffic varied more than could be averaged out".to_owned(),
         Flag::Shaped { peak } => {
             format!("a token bucket: short bulks pass at {}", BitRate(peak.max(0.0) as u64))

@@ -110,7 +110,8 @@ pub struct TrainAtHop {
 pub enum HopFlag {
     /// It never answered.
     Silent,
-    /// It answers about so many times a second and no more, so it was asked less often.
+    /// It answers a part of what it is asked, so it was asked less often; it was seen to answer so
+    /// many times a second.
     RateLimited(f64),
     /// Several addresses answer in turns: parallel paths, or one router's several.
     SeveralAddresses,

@@ -144,10 +144,10 @@ mod tests {
         }
     }
 
-    fn loads(rates: [f64; 2], beside: Option<[f64; 2]>, observed_ms: i64) -> Option<Loads> {
+    fn loads(rates: [f64; 2], beside: Option<[f64; 2]>, observed_ms: i64) -> Loads {
         let rate = |mbits: f64| BitRate((mbits * 1e6) as u64);
         let rates = rates.map(|mbits| Some(rate(mbits)));
-        Some(Loads { rates, beside: beside.map(|it| it.map(rate)), observed: Span::from_millis(observed_ms) })
+        Loads { rates, beside: beside.map(|it| it.map(rate)), observed: Span::from_millis(observed_ms) }
     }
 
     /// So many samples, in ms, each in turn with its neighbours.
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_queue_that_one_version_filled_later_is_no_shorter_round_trip() {
         let wifi = RoundSamples {
-            loads: loads([11.33, 11.37], None, 180),
+            loads: Some(loads([11.33, 11.37], None, 180)),
             ..samples(
                 Metric::LoadedRtt,
                 ms(&[(22, 19.2), (12, 19.8), (2, 46.5), (2, 65.0), (3, 84.0), (6, 92.0)]),
@@ -179,7 +179,7 @@ mod tests {
             )
         };
         let powerline = RoundSamples {
-            loads: loads([37.6, 37.6], None, 900),
+            loads: Some(loads([37.6, 37.6], None, 900)),
             ..samples(
                 Metric::LoadedRtt,
                 ms(&[(84, 4.2), (20, 5.5), (25, 25.5), (40, 35.0)]),
@@ -199,7 +199,7 @@ mod tests {
     fn a_round_trip_under_load_of_one_round_prefers_nobody_and_of_two_it_may() {
         // 10 Gbit/s, the same for both: the hosts' own queue in one turn of 0.7 s.
         let once = RoundSamples {
-            loads: loads([1582.0, 1624.0], None, 590),
+            loads: Some(loads([1582.0, 1624.0], None, 590)),
             ..samples(Metric::LoadedRtt, ms(&[(10, 0.4), (72, 3.2)]), ms(&[(60, 0.26), (18, 0.6)]))
         };
         let found = judged(&once);
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_throttled_flow_that_fills_no_queue_does_not_win_the_round_trip_under_load() {
         let throttled = RoundSamples {
-            loads: loads([0.95, 28.5], None, 690),
+            loads: Some(loads([0.95, 28.5], None, 690)),
             ..samples(Metric::LoadedRtt, ms(&[(40, 18.2)]), ms(&[(10, 30.0), (90, 49.2)]))
         };
         let found = judged(&twice(&throttled));
@@ -227,13 +227,13 @@ mod tests {
         let v4 = [36.0, 39.0, 40.0, 41.0, 39.0, 38.0].map(|mbits| mbits * 1e6).to_vec();
         let v6 = [44.5, 50.0, 60.0, 54.0, 55.0, 52.0].map(|mbits| mbits * 1e6).to_vec();
         let short = RoundSamples {
-            loads: loads([39.0, 52.7], Some([48.5, 52.6]), 100),
+            loads: Some(loads([39.0, 52.7], Some([48.5, 52.6]), 100)),
             ..samples(Metric::TcpSingle, v4.clone(), v6.clone())
         };
         let found = judged(&short);
         assert!(found.difference.excludes_zero());
         assert_eq!(found.favours, Preference::NoDifferenceShown);
-        let long = RoundSamples { loads: loads([39.0, 52.7], None, 2000), ..short };
+        let long = RoundSamples { loads: Some(loads([39.0, 52.7], None, 2000)), ..short };
         assert_eq!(judged(&long).favours, Preference::V6);
     }
 
@@ -249,11 +249,11 @@ mod tests {
         for (rates, beside, want) in rows {
             let of = |mbits: f64| vec![mbits * 0.99e6, mbits * 1e6, mbits * 1.01e6, mbits * 1e6];
             let found = RoundSamples {
-                loads: loads(rates, Some(beside), 300),
+                loads: Some(loads(rates, Some(beside), 300)),
                 ..samples(Metric::TcpParallel, of(rates[0]), of(rates[1]))
             };
             assert_eq!(judged(&found).favours, want, "{rates:?}");
-            let unknown = RoundSamples { loads: loads(rates, None, 300), ..found };
+            let unknown = RoundSamples { loads: Some(loads(rates, None, 300)), ..found };
             assert_eq!(judged(&unknown).favours, Preference::NoDifferenceShown);
         }
     }
@@ -263,11 +263,11 @@ mod tests {
         let share = |part, of| Share { part, of };
         let short = RoundSamples {
             shares: Some([share(0, 57), share(14, 165)]),
-            loads: loads([3.3, 3.0], None, 300),
+            loads: Some(loads([3.3, 3.0], None, 300)),
             ..samples(Metric::UdpLoss, vec![0.0; 6], vec![0.1, 0.05, 0.1, 0.08, 0.1, 0.07])
         };
         assert_eq!(judged(&short).favours, Preference::NoDifferenceShown);
-        let long = RoundSamples { loads: loads([3.3, 3.0], None, 3000), ..short };
+        let long = RoundSamples { loads: Some(loads([3.3, 3.0], None, 3000)), ..short };
         assert_eq!(judged(&long).favours, Preference::V4);
     }
 

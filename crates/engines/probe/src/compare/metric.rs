@@ -26,7 +26,9 @@ pub fn compare_metric(samples: &RoundSamples) -> Option<MetricComparison> {
                     .widened_to(estimate + found.lo - found.estimate, estimate + found.hi - found.estimate)
             };
             let over_time = of_rounds.as_ref().map(|(compared, ..)| compared.interval);
-            (over_time.map_or(by_counts, around), v4, v6)
+            // Shares differ by no more than the whole.
+            let found = over_time.map_or(by_counts, around);
+            (Interval { lo: found.lo.max(-1.0), hi: found.hi.min(1.0), ..found }, v4, v6)
         }
         (None, Some((compared, v4, v6))) => (compared.interval, *v4, *v6),
         (None, None) => return None,

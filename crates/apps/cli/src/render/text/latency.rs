@@ -146,6 +146,10 @@ fn is_busy(l: &LatencyResult) -> bool {
 }
 
 fn lost(l: &LatencyResult) -> String {
+    // What is lost over TCP comes again.
+    if l.lost == 0 && l.pedigree.method == "latency-tcp" {
+        return "not seen over TCP".to_owned();
+    }
     format!("{} ({} of {})", share(l.lost, l.settled()), count(l.lost), count(l.settled()))
 }
 
