@@ -158,9 +158,9 @@ fn a_path_is_followed_and_no_point_misleads() {
         let points = &found.over_time;
         assert!(points.len() >= 2, "{found:#?}");
         assert!(points.is_sorted_by(|one, other| one.at < other.at), "{points:#?}");
-        // The 2 % of the capacity that chirps take, as much again for how they come near the rate at
-        // first, and the first trains of 3, 12 and 48 packets of 1500 B, which are sent once, before
-        // the path's rate is known (docs/methods/first-trains.md).
+        // The 2 % of the capacity that chirps take, as much again for how they come near the rate
+        // at first, and the first trains of 3, 12 and 48 packets of 1500 B, which are sent once,
+        // before the path's rate is known (docs/methods/first-trains.md).
         let allowed = 0.04 * 10e6 / 8.0 * found.took.secs_f64() + 63.0 * 1500.0;
         assert!(found.bytes.0 as f64 <= allowed, "it loads the path with {}: {found:#?}", found.load);
         for point in points {

@@ -165,8 +165,8 @@ impl Followed {
             // one.
             silence: done.silence,
         });
-        // With the first trains of a new one the last turn would send more than the allowed load, and
-        // have no time for a figure.
+        // With the first trains of a new one the last turn would send more than the allowed load,
+        // and have no time for a figure.
         if ran == Ran::Content && !(tracks && estimator.is_out_of_time()) {
             self.estimator = None;
         }

@@ -479,8 +479,8 @@ fn drain(known: &PathKnown, over: Span) -> Span {
 }
 
 /// What the ends of further transfers are taken for, one having taken `over` beyond its duration: a
-/// lost segment costs one transfer much and the next one nothing, so that more than a second, or ten
-/// round trips, is believed only when it was seen twice in a row. Returns whether it was.
+/// lost segment costs one transfer much and the next one nothing, so that more than a second, or
+/// ten round trips, is believed only when it was seen twice in a row. Returns whether it was.
 pub(super) fn learn_drain(known: &mut PathKnown, over: Span) -> bool {
     let seen = drain(known, over);
     let usual = MOST_LATE_UNSEEN.max(known.round_trip * USUAL_DRAIN_ROUND_TRIPS);

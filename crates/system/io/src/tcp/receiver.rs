@@ -191,9 +191,9 @@ impl<'a> Receiver<'a> {
         Err(io::Error::new(ErrorKind::TimedOut, why))
     }
 
-    /// Whether all streams together got no more than a few segments, at a pace by which the next one
-    /// may come after the planned end: what was lost in the queue of so slow a path is sent again
-    /// after seconds.
+    /// Whether all streams together got no more than a few segments, at a pace by which the next
+    /// one may come after the planned end: what was lost in the queue of so slow a path is sent
+    /// again after seconds.
     fn is_thin(&self, last: Mono) -> bool {
         let came = ByteCount(self.came.load(Relaxed));
         let over = self.first_byte.get().map_or(Span::ZERO, |first| last - first);
