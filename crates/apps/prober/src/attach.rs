@@ -184,7 +184,7 @@ fn ask(
         }
     }
     Err(match (rejected, refused) {
-        // What left this host was rejected.
+        // The question left this host, and somebody on the path rejected it.
         (Some(e), _) if has_sent => Cause::UdpRejected(e.to_string()),
         // This host's own firewall, or no route.
         (_, Some(e)) | (Some(e), None) => Cause::NotSent(format!("UDP: {e}")),

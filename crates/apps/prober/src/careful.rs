@@ -265,7 +265,7 @@ impl Ramp {
         let is_at_the_top = train.rate >= self.ceiling;
         if !was_carried && train.first_lost(answers).is_some() {
             if !is_first && !self.has_repeated && answers.len() as u64 * 2 >= train.count {
-                // What a queue or a policer took it takes again; a burst of loss is elsewhere.
+                // A queue or a policer drops as many again; a burst of loss is over by then.
                 (self.has_repeated, self.next) = (true, Some(train.rate));
                 return;
             }

@@ -292,7 +292,7 @@ fn unlike(rates: impl Iterator<Item = BitRate>, direction: Direction, version: &
 }
 
 fn idle_share(result: &VersionResult) -> Option<Share> {
-    // What is lost over TCP comes again, and nobody sees it.
+    // TCP sends lost packets again, so that their loss is not seen.
     let latency = result.latency.as_ref().filter(|idle| idle.pedigree.method != Transport::Tcp.method())?;
     Some(Share { part: latency.lost, of: latency.settled() }).filter(|share| share.of > 0)
 }

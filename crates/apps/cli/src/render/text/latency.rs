@@ -146,7 +146,7 @@ fn is_busy(l: &LatencyResult) -> bool {
 }
 
 fn lost(l: &LatencyResult) -> String {
-    // What is lost over TCP comes again.
+    // TCP sends lost packets again, so that their loss is not seen.
     if l.lost == 0 && l.pedigree.method == "latency-tcp" {
         return "not seen over TCP".to_owned();
     }
