@@ -5,6 +5,7 @@
 //! a number that no probe has seen, which does no harm.
 
 use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -71,6 +72,8 @@ pub(crate) struct Controller {
     /// One change at a time.
     changing: Mutex<()>,
     state: PathBuf,
+    /// Of the state folder, for as long as this runs.
+    _lock: File,
     folder: PathBuf,
     start: Start,
 }
@@ -87,6 +90,7 @@ impl Controller {
         let state = config.state.clone().unwrap_or_default();
         let made = std::fs::create_dir_all(&state);
         made.map_err(|error| file("the state folder", &state, &error.to_string()))?;
+        let lock = lock(&state)?;
         let before = std::fs::read_to_string(state.join("number")).ok();
         let before = before.and_then(|text| text.trim().parse::<u64>().ok()).unwrap_or(0);
         let same = std::fs::read_to_string(state.join("running.toml")).ok() == config.to_toml().ok();
@@ -94,7 +98,7 @@ impl Controller {
         let running = prepare(config, number)?;
         keep(&state, &running)?;
         let running = watch::Sender::new(Arc::new(running));
-        Ok(Self { running, changing: Mutex::new(()), state, folder, start })
+        Ok(Self { running, changing: Mutex::new(()), state, _lock: lock, folder, start })
     }
 
     /// What a text that comes over HTTP means here: its paths are this host's and begin where those
@@ -163,6 +167,21 @@ fn fixed(now: &Config, then: &Config) -> Result<(), ApplyError> {
 
 fn file(what: &'static str, path: &Path, why: &str) -> ApplyError {
     ApplyError::File { what, path: path.to_owned(), why: why.to_owned() }
+}
+
+/// A state folder is one collector's alone: two would write over what the other keeps in it.
+fn lock(state: &Path) -> Result<File, ApplyError> {
+    let path = state.join("lock");
+    let opened = File::options().create(true).truncate(false).write(true).open(&path);
+    let opened = opened.map_err(|error| file("the state folder", state, &error.to_string()))?;
+    match opened.try_lock() {
+        Ok(()) => Ok(opened),
+        Err(TryLockError::WouldBlock) => {
+            let why = "another collector uses it: end that one, or give this one another 'state' in its file";
+            Err(file("the state folder", state, why))
+        }
+        Err(TryLockError::Error(error)) => Err(file("the state folder", state, &error.to_string())),
+    }
 }
 
 fn prepare(config: Config, number: u64) -> Result<Running, ApplyError> {
@@ -248,8 +267,20 @@ mod tests {
         let again = Controller::start(config(folder.path(), TASK), Start::default()).unwrap();
         assert_eq!(again.running().number, 2);
         assert_eq!(again.running().instruction("a").seed, seed);
+        drop(again);
         let other = Controller::start(config(folder.path(), ""), Start::default()).unwrap();
         assert_eq!(other.running().number, 3);
+    }
+
+    #[test]
+    fn a_second_collector_on_one_state_folder_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let start = || Controller::start(config(folder.path(), ""), Start::default());
+        let first = start().unwrap();
+        let refused = start().err().unwrap().to_string();
+        assert!(refused.contains("another collector uses it"), "{refused}");
+        drop(first);
+        start().unwrap();
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
@@ -46,17 +46,36 @@ struct Shared {
     life_at: AtomicU64,
     /// What answers to pings take; nanoseconds.
     round_trip: AtomicI64,
-    /// How long this host did not run the program, in all, and when that last ended; nanoseconds.
-    away: AtomicI64,
-    back_at: AtomicU64,
+    absence: Mutex<Absence>,
     /// When the reader found the responder gone; nanoseconds.
     died_at: AtomicU64,
 }
 
 impl Shared {
-    fn was_away(&self, span: Span, now: Mono) {
-        self.away.fetch_add(span.0, Ordering::AcqRel);
-        self.back_at.store(now.0, Ordering::Release);
+    fn absence(&self) -> MutexGuard<'_, Absence> {
+        self.absence.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// When this host did not run the program: suspended, stopped, or without CPU time.
+#[derive(Debug, Default, Clone, Copy)]
+struct Absence {
+    /// In all.
+    away: Span,
+    /// When it last ended.
+    back_at: Mono,
+    /// When the reader's wait ends at the latest, while it waits.
+    due_at: Option<Mono>,
+}
+
+impl Absence {
+    /// The absence as it is now. A thread that runs again before the reader does has to know of it,
+    /// too: the reader is overdue then.
+    fn at(self, now: Mono) -> Self {
+        match self.due_at.and_then(|due_at| silence::held_up(now - due_at)) {
+            Some(held_up) => Self { away: self.away + held_up, back_at: now, ..self },
+            None => self,
+        }
     }
 }
 
@@ -154,16 +173,16 @@ impl Link {
 
     /// How long this host did not run the program (suspended, stopped, without CPU time), in all.
     pub(crate) fn away(&self) -> Span {
-        Span(self.shared.away.load(Ordering::Acquire))
+        self.shared.absence().at(clock::now()).away
     }
 
     /// The cause behind a cause: a session that broke because this host was not there is not the
     /// responder's fault.
     pub(crate) fn explain(&mut self, cause: Cause) -> Cause {
-        let back_at = Mono(self.shared.back_at.load(Ordering::Acquire));
+        let now = clock::now();
+        let Absence { away, back_at, .. } = self.shared.absence().at(now);
         let is_silence = matches!(cause, Cause::Silent(_) | Cause::Lost(_) | Cause::Unheard(_));
-        let away = self.away();
-        if !is_silence || away < NOTICED_THERE || clock::now() - back_at > CONSEQUENCE {
+        if !is_silence || away < NOTICED_THERE || now - back_at > CONSEQUENCE {
             return cause;
         }
         self.bury(Cause::Away(away))
@@ -287,6 +306,7 @@ impl Reader {
         let mut pings = 0;
         while !self.closing.load(Ordering::Acquire) {
             let waits_from = clock::now();
+            self.shared.absence().due_at = Some(waits_from + READER_WAKES);
             let read = self.stream.read(&mut chunk);
             self.look_for_absence(waits_from);
             match read {
@@ -323,8 +343,12 @@ impl Reader {
     /// A wait that took much longer than it was to is one in which this host did not run.
     fn look_for_absence(&mut self, from: Mono) {
         let now = clock::now();
-        if let Some(away) = self.silence.waited(from, now, READER_WAKES, clock::suspended()) {
-            self.shared.was_away(away, now);
+        let away = self.silence.waited(from, now, READER_WAKES, clock::suspended());
+        let mut absence = self.shared.absence();
+        absence.due_at = None;
+        if let Some(away) = away {
+            absence.away += away;
+            absence.back_at = now;
         }
     }
 
@@ -351,5 +375,23 @@ impl Reader {
             }
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_runs_again_before_the_reader_does_knows_that_the_host_was_away() {
+        let at = |ms: u64| Mono(ms * 1_000_000);
+        let waiting = Absence { due_at: Some(at(1000)), ..Absence::default() };
+        // A busy host lets the reader wait for a core.
+        assert_eq!(waiting.at(at(2400)).away, Span::ZERO);
+        let stopped = waiting.at(at(7000));
+        assert_eq!((stopped.away, stopped.back_at), (Span::from_secs(6), at(7000)));
+        // What the reader has noted itself counts once.
+        let noted = Absence { away: Span::from_secs(6), back_at: at(7000), due_at: None };
+        assert_eq!(noted.at(at(9000)).away, Span::from_secs(6));
     }
 }

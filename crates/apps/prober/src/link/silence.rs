@@ -72,8 +72,7 @@ impl Silence {
     /// Returns how long this host did not run it, if it did not.
     pub(crate) fn waited(&mut self, from: Mono, now: Mono, meant: Span, asleep: Span) -> Option<Span> {
         let suspended = (asleep - std::mem::replace(&mut self.asleep, asleep)).or_zero();
-        let held_up = (now - from - meant).or_zero();
-        let away = suspended + if held_up > HELD_UP { held_up } else { Span::ZERO };
+        let away = suspended + held_up(now - from - meant).unwrap_or_default();
         (away > HELD_UP).then(|| {
             self.heard(now);
             away
@@ -97,6 +96,11 @@ impl Silence {
     pub(crate) fn too_long(&self, now: Mono) -> Option<Span> {
         Some(now - self.heard_at).filter(|silence| *silence > self.patience())
     }
+}
+
+/// How long a wait that ended so late held the program up, where that is more than a busy host does.
+pub(super) fn held_up(late: Span) -> Option<Span> {
+    Some(late).filter(|late| *late > HELD_UP)
 }
 
 /// An answer may wait behind a queue that is still growing, and be lost once.

@@ -62,6 +62,15 @@ fn whoever_has_no_figure_has_a_reason() {
 }
 
 #[test]
+fn a_path_that_went_silent_is_not_called_too_slow_for_the_time() {
+    let mut careful = bulk(Span::from_secs(2));
+    careful.came = Came { sent: 31, arrived: 11, silent: 20, trains: 4, ..Came::default() };
+    let enough = Some(Span::from_secs(20));
+    careful.over = Some(Over::Hopeless(NoFigure::TooShort { carried: Some(5e8), enough }));
+    assert_eq!(careful.conclusion(), Err(NoFigure::WentSilent { packets: 20 }));
+}
+
+#[test]
 fn a_method_behind_first_trains_finds_what_it_finds_without() {
     let mut path = Path::single(1e8, 0.3, Traffic::Poisson, 1);
     let outcome = path.run(&mut bulk(Span::from_secs(10)));

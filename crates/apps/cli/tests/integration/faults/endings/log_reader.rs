@@ -5,7 +5,6 @@ use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
 use std::process::{ChildStderr, Stdio};
 
 use netaware_io::clock;
@@ -26,10 +25,6 @@ enum Reader {
 
 #[test]
 fn a_reader_of_the_log_who_goes_or_stops_keeps_nobody_from_serving_or_ending() {
-    let folder = tempfile::tempdir().unwrap();
-    let fleet = "listen = [\"127.0.0.1:0\"]\nstate = \"state\"\n[probes.a]\nkey_file = \"a.key\"\n";
-    std::fs::write(folder.path().join("collect.toml"), fleet).unwrap();
-    std::fs::write(folder.path().join("a.key"), "key of a\n").unwrap();
     let programs: [&[&str]; 4] = [
         &["serve", "-v"],
         &["collect", "run"],
@@ -37,16 +32,20 @@ fn a_reader_of_the_log_who_goes_or_stops_keeps_nobody_from_serving_or_ending() {
         &["receive", ".", "-p", "0"],
     ];
     let cases = programs.into_iter().flat_map(|words| [(words, Reader::Goes), (words, Reader::Stops)]);
-    side_by_side(cases, |(words, reader)| ends_when_told(folder.path(), words, reader));
+    side_by_side(cases, |(words, reader)| ends_when_told(words, reader));
 }
 
-fn ends_when_told(folder: &Path, words: &[&str], reader: Reader) {
+fn ends_when_told(words: &[&str], reader: Reader) {
+    let folder = tempfile::tempdir().unwrap();
+    let fleet = "listen = [\"127.0.0.1:0\"]\nstate = \"state\"\n[probes.a]\nkey_file = \"a.key\"\n";
+    std::fs::write(folder.path().join("collect.toml"), fleet).unwrap();
+    std::fs::write(folder.path().join("a.key"), "key of a\n").unwrap();
     let port = free_port().to_string();
     let mut command = netaware(words);
     if words[0] == "serve" {
         command.args(["-p", &port]);
     }
-    command.current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut program = Running::start(&mut command).unwrap();
     let mut said = BufReader::new(program.child().stdout.take().unwrap());
     // By then it listens for signals, too.
