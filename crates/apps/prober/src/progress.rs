@@ -60,7 +60,7 @@ pub enum Progress {
     },
     /// A remark for the person who waits.
     Note(String),
-    /// A remark that takes back how long it was to last, which is worth reading only at once.
+    /// A remark on how long it lasts, or that takes that back: worth reading only at once.
     Longer(String),
 }
 
@@ -124,6 +124,16 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// What the `rest` takes is known only now, and nothing was promised before: said where it is
+    /// worth a word.
+    pub(crate) fn foretell_because(&mut self, rest: Span, why: &str) {
+        self.total = self.done() + rest;
+        if self.total >= WORTH_A_WORD {
+            let about = rounded(self.total);
+            self.tell(Progress::Longer(format!("this takes about {about}: {why}")));
+        }
+    }
+
     /// What the `rest` takes is known only now that the path is. Where that makes the whole longer
     /// than was promised, the person who waits is told before it goes on. `round_trip` is what an
     /// exchange with the responder takes.
@@ -147,6 +157,20 @@ impl<'a> Watch<'a> {
     /// and leaves it as it is where not: delays that are too short to be told one by one add up.
     pub(crate) fn review(&mut self, rest: Span, why: &str) {
         self.announce_because(rest, why);
+    }
+
+    /// The same, and a time that is much shorter than was promised is told as well.
+    pub(crate) fn review_both(&mut self, rest: Span, why: &str) {
+        let whole = self.done() + rest;
+        if is_much_shorter(self.total, whole) {
+            let about = rounded(whole);
+            self.tell(Progress::Longer(format!(
+                "this takes about {about} instead of {}: {SHORTER}",
+                self.total
+            )));
+            self.total = whole;
+        }
+        self.review(rest, why);
     }
 
     /// Something that nobody planned begins, which takes `at_most`. Said in any case, and before it
@@ -246,11 +270,18 @@ fn is_longer(promised: Span, whole: Span) -> bool {
     whole > promised + promised / 10 + NOTICEABLE
 }
 
+fn is_much_shorter(promised: Span, whole: Span) -> bool {
+    rounded(whole) + WORTH_SHORTENING < promised - promised / 10
+}
+
 /// Whole seconds, with something in hand.
 fn rounded(whole: Span) -> Span {
     Span::from_secs((whole + whole / 20).nanos() / 1_000_000_000 + 1)
 }
 
+const SHORTER: &str = "less is left to be measured, or it goes faster than planned";
+/// A wait that is shorter by less than this is no news.
+const WORTH_SHORTENING: Span = Span::from_secs(3);
 const OVERDUE: &str = "the end of a transfer is overdue, and it is waited for";
 const DRAINING: &str = "what is still in the path's queues is waited for";
 /// What a plan has left when its last transfer ends.
@@ -300,6 +331,24 @@ mod tests {
         };
         assert_eq!(said(40), [Progress::Longer("this takes up to 40.0 s; -t sets the time".to_owned())]);
         assert_eq!(said(5), []);
+    }
+
+    #[test]
+    fn a_time_that_turns_out_far_too_long_is_taken_back_as_one_that_is_too_short() {
+        let mut notes = Vec::new();
+        let mut listener = |progress| {
+            if let Progress::Longer(note) = progress {
+                notes.push(note);
+            }
+        };
+        let mut watch = Watch::new(Span::ZERO, &mut listener);
+        watch.foretell_because(Span::from_secs(100), "IPv4 and IPv6");
+        watch.review_both(Span::from_secs(95), "");
+        watch.review_both(Span::from_secs(40), "IPv6 broke off");
+        watch.review_both(Span::from_secs(38), "");
+        let [first, second] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(first.starts_with("this takes about 106 s: IPv4"), "{first}");
+        assert!(second.starts_with("this takes about 43.0 s instead of 100 s: less is left"), "{second}");
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! trip is known ([`planning`]), and again before each direction of each turn.
 
 mod behind;
+mod left_out;
 mod planning;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -31,6 +32,7 @@ use crate::report::{self, Findings, Seen};
 use crate::request::{Directions, TestRequest};
 use crate::transfer::{self, TcpOrder, TcpRound, UdpOrder, UdpRound};
 use behind::Behind;
+use left_out::LeftOut;
 use planning::{
     Ask, Block, Carried, Datagram, Extent, IdleRhythm, PathKnown, Phase, Plan, Promise, Rest, Step, UdpRate,
     WarmUp,
@@ -113,7 +115,7 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         record.warnings.insert(0, what.to_owned());
     }
     // What failed is said first: a reader takes the first warning for the reason.
-    record.warnings.extend(course.notes);
+    record.warnings.extend(course.left_out.warnings(course.rounds_run, course.ask.rounds));
     record
 }
 
@@ -153,10 +155,15 @@ impl Run<'_, '_> {
         !self.stop.is_raised() && self.lanes[lane].is_alive()
     }
 
+    /// Tells the person who waits.
+    fn note(&mut self, note: String) {
+        self.watch.tell(Progress::Note(note));
+    }
+
     /// Tells the person who waits, and the record.
-    fn note(&mut self, notes: &mut Vec<String>, note: String) {
-        self.watch.tell(Progress::Note(note.clone()));
-        notes.push(note);
+    fn note_lasting(&mut self, left_out: &mut LeftOut, note: String) {
+        left_out.phases.push(note.clone());
+        self.note(note);
     }
 }
 
@@ -176,8 +183,10 @@ struct Course {
     promise: Promise,
     /// Of each round.
     extents: Vec<Extent>,
+    /// Those that have begun.
+    rounds_run: u16,
     behind: Behind,
-    notes: Vec<String>,
+    left_out: LeftOut,
 }
 
 /// One direction of one version's turn.
@@ -213,8 +222,9 @@ impl Course {
             rhythms: lanes.iter().map(|_| IdleRhythm::new()).collect(),
             promise: Promise { ends: request.budget, announced: Span::ZERO, tolerance: Span::ZERO, said: 0 },
             extents: vec![Extent::Whole],
+            rounds_run: 0,
             behind: Behind::default(),
-            notes: Vec::new(),
+            left_out: LeftOut::default(),
         }
     }
 
@@ -245,33 +255,17 @@ impl Course {
             said: u8::from(takes > budget + budget / 20),
         };
         run.watch.expect(self.promise.ends);
-        if !paths.is_empty()
-            && let Some(note) = self.announcement(&plan, done, budget, &paths)
-        {
-            run.note(&mut self.notes, note);
+        let longer = (takes > budget + budget / 20).then(|| seconds(takes));
+        let round_trip = paths.iter().map(|known| known.round_trip).max();
+        if let Some(round_trip) = round_trip {
+            let enough =
+                run.lanes.iter().all(has_healthy_udp).then(|| seconds(done + done / 10 + plan.enough));
+            let phases = plan.extent.left_out(self.ask);
+            self.left_out.plan(budget, round_trip, phases, enough);
+            let note = self.left_out.announcement(plan.rounds, self.ask.rounds, longer.as_deref());
+            note.into_iter().for_each(|note| run.note(note));
         }
         plan
-    }
-
-    /// What a person has to know before the test goes on.
-    fn announcement(&self, plan: &Plan, done: Span, budget: Span, paths: &[PathKnown]) -> Option<String> {
-        let takes = done + plan.takes;
-        let rounds = (plan.rounds < self.ask.rounds)
-            .then(|| format!("rounds: {} instead of {}", plan.rounds, self.ask.rounds));
-        let phases = plan.extent.left_out(self.ask).map(|what| format!("left out: {what}"));
-        let longer = (takes > budget + budget / 20)
-            .then(|| format!("it takes about {} instead of {budget}", seconds(takes)));
-        let what: Vec<String> = [rounds, phases, longer].into_iter().flatten().collect();
-        if what.is_empty() {
-            return None;
-        }
-        let slowest = paths.iter().map(|known| known.round_trip).max().unwrap_or_default();
-        Some(format!(
-            "{budget} is too short for the whole test on a path with a round trip of {slowest}; {}; -t {} would be \
-             enough for all of it",
-            what.join("; "),
-            seconds(done + done / 10 + plan.enough)
-        ))
     }
 
     /// A lane whose flow of datagrams could not be opened, or broke, has no UDP.
@@ -321,14 +315,39 @@ impl Course {
                 [Direction::Reverse, Direction::Forward].map(|direction| Leg { round, lane, direction })
             })
             .collect();
-        while !agenda.is_empty() {
+        loop {
             agenda.retain(|leg| run.goes_on(leg.lane));
             self.cut(run, &mut agenda);
+            if agenda.is_empty() {
+                agenda.extend(self.another_round(run));
+            }
             let Some(leg) = agenda.front().copied() else { return };
+            self.rounds_run = leg.round + 1;
             let of_round = agenda.iter().take_while(|it| it.round == leg.round).count();
             self.leg(run, leg, &self.ahead(&agenda), of_round);
             agenda.pop_front();
         }
+    }
+
+    /// A round that was not planned, where the time is there for it all the same: a version that
+    /// died needs no more, or what was expected to take long did not.
+    fn another_round(&mut self, run: &Run<'_, '_>) -> Vec<Leg> {
+        let round = self.rounds_run;
+        let alive: Vec<usize> =
+            lane::turns(run.lanes.len(), round).into_iter().filter(|lane| run.goes_on(*lane)).collect();
+        if round == 0 || round >= self.ask.rounds || alive.is_empty() {
+            return Vec::new();
+        }
+        let legs = alive.into_iter().flat_map(|lane| {
+            [Direction::Reverse, Direction::Forward].map(|direction| Leg { round, lane, direction })
+        });
+        let legs: Vec<Leg> = legs.collect();
+        let paths: Vec<PathKnown> = self.ahead(&legs).into_iter().map(|step| step.known).collect();
+        let left = self.promise.ends - run.watch.done();
+        let Some(extent) = planning::another_round(self.ask, &paths, left) else { return Vec::new() };
+        self.extents.resize(usize::from(round) + 1, extent);
+        self.extents[usize::from(round)] = extent;
+        legs
     }
 
     fn extent(&self, round: u16) -> Extent {
@@ -365,12 +384,12 @@ impl Course {
             self.extents[usize::from(round)] = self.extent(round).less();
             if let Some(what) = self.extent(round).left_out(self.ask) {
                 let note = format!("left out from here on: {what}; {}", self.cause());
-                run.note(&mut self.notes, note);
+                run.note_lasting(&mut self.left_out, note);
             }
         }
         if round > 0 && !fits(self) {
             let note = format!("the rest of round {} was left out: {}", round + 1, self.cause());
-            run.note(&mut self.notes, note);
+            run.note_lasting(&mut self.left_out, note);
             agenda.clear();
         }
     }
@@ -405,12 +424,13 @@ impl Course {
             && let Some(what) = kept.extent.left_out(self.ask)
         {
             let note = format!("round {} goes without {what}: {}", first + 1, self.cause());
-            run.note(&mut self.notes, note);
+            run.note_lasting(&mut self.left_out, note);
         }
         if kept.rounds < later.len() {
             agenda.retain(|leg| leg.round < end);
-            let note = format!("rounds from {} on were left out: {}", end + 1, self.cause());
-            run.note(&mut self.notes, note);
+            let cause = self.cause();
+            run.note(left_out::of_rounds(end + 1, &cause));
+            self.left_out.rounds_for = Some(cause);
         }
     }
 
@@ -457,7 +477,7 @@ impl Course {
                 let name = run.lanes[leg.lane].version.name();
                 let what = format!("{} {}", phase.name(), leg.direction.name());
                 let note = format!("{name}: {what} was left out: {}", self.cause());
-                run.note(&mut self.notes, note);
+                run.note_lasting(&mut self.left_out, note);
                 continue;
             }
             match phase {
@@ -477,11 +497,12 @@ impl Course {
         match self.promise.judge(run.watch.done(), rest, may_be_left_out) {
             Rest::Fits => true,
             Rest::Takes(promise) => {
+                let before = seconds(self.promise.ends.max(self.promise.announced));
                 self.promise = promise;
                 run.watch.expect(promise.announced);
                 let whole = seconds(promise.announced);
-                let note = format!("it takes about {whole}: {}", self.cause());
-                run.note(&mut self.notes, note);
+                // How long it took is in the record.
+                run.note(format!("this may take up to {whole} instead of {before}: {}", self.cause()));
                 true
             }
             Rest::TooLong => false,

@@ -82,6 +82,15 @@ pub(crate) fn rate(rate: BitRate, interval: Option<&Interval>) -> String {
     format!("{:.decimals$} ±{:.decimals$} {unit}", rate.0 as f64 / scale, half / scale)
 }
 
+/// "78.4 to 171 Mbit/s".
+pub(crate) fn rates_between(least: BitRate, most: BitRate) -> String {
+    let (least, most) = (least.to_string(), most.to_string());
+    match (least.split_once(' '), most.split_once(' ')) {
+        (Some((digits, unit)), Some((_, same))) if unit == same => format!("{digits} to {most}"),
+        _ => format!("{least} to {most}"),
+    }
+}
+
 /// The middle of an interval is so much of its half-width away from the estimate.
 const LOPSIDED: f64 = 0.25;
 

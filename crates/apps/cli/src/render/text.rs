@@ -120,7 +120,7 @@ fn body(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Result<()> {
     udp::histograms(out, record, paint)?;
     latency::histograms(out, record, paint)?;
     if let Some(found) = &record.comparison {
-        comparison::write(out, found, paint)?;
+        comparison::write(out, found, &record.versions, paint)?;
     }
     closing::write(out, record, paint)
 }

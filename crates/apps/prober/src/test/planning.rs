@@ -370,6 +370,15 @@ pub(super) fn later_rounds(ask: Ask, before: &[Step], later: &[Vec<PathKnown>], 
     Later { rounds: usize::from(is_run), extent: Extent::SeveralStreams }
 }
 
+/// How much of a round fits `left` that nobody planned, with the paths of its steps: it has to add
+/// something to what has been measured.
+pub(super) fn another_round(ask: Ask, paths: &[PathKnown], left: Span) -> Option<Extent> {
+    let all = [Extent::Whole, Extent::WithoutOneStream, Extent::SeveralStreams];
+    let fits =
+        |extent: &Extent| paths.iter().map(|known| extent.direction_useful(ask, known)).sum::<Span>() <= left;
+    all.into_iter().find(fits)
+}
+
 /// By how much TCP needs longer to warm up than was planned, over all paths, with the longest that
 /// was seen and what had been planned of it; `None` where it does not.
 pub(super) fn slower_warm_up(

@@ -92,6 +92,7 @@ impl Announced {
         for line in stderr.lines() {
             if let Some(note) = line.strip_prefix("note: ") {
                 let whole = between(note, "this takes about ", " instead of ")
+                    .or_else(|| between(note, "this takes about ", ":"))
                     .or_else(|| between(note, "this may take up to ", " instead of "))
                     .or_else(|| between(note, "it takes about ", " instead of "))
                     .or_else(|| between(note, "it takes about ", ":"));
@@ -154,6 +155,7 @@ mod tests {
                 0,
             ),
             ("note: it takes about 15s: ends of transfers have taken 2.00 s longer than planned", 15, 0, 0),
+            ("note: this takes about 38.0 s: 153 transfers of some 7 round trips each", 38, 0, 0),
             (
                 "note: this may take up to 19.0 s instead of 15.0 s: the end of a transfer is overdue",
                 19,

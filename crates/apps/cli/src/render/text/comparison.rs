@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use netaware_record::{Comparison, Direction, Interval, Metric, MetricComparison, Preference};
+use netaware_record::{Comparison, Direction, Interval, Metric, MetricComparison, Preference, VersionResult};
 
 use crate::render::figures::{self, decimals};
 use crate::render::paint::Paint;
@@ -11,7 +11,12 @@ use crate::render::table::padded;
 
 const WIDTHS: [usize; 3] = [33, 15, 19];
 
-pub(super) fn write(out: &mut dyn Write, found: &Comparison, paint: Paint) -> io::Result<()> {
+pub(super) fn write(
+    out: &mut dyn Write,
+    found: &Comparison,
+    versions: &[VersionResult],
+    paint: Paint,
+) -> io::Result<()> {
     if !found.metrics.is_empty() {
         let titles = line(["IPv6 MINUS IPv4", "difference", "95 % interval"], "better");
         writeln!(out, "\n{}", paint.heading(&titles))?;
@@ -22,7 +27,7 @@ pub(super) fn write(out: &mut dyn Write, found: &Comparison, paint: Paint) -> io
     if found.metrics.iter().any(|m| m.host_limited) {
         writeln!(out, "{}", paint.faint("    * set by a host, not by the network"))?;
     }
-    for reason in reasons(&found.metrics) {
+    for reason in reasons(&found.metrics).into_iter().chain(not_compared(&found.metrics, versions)) {
         writeln!(out, "{}", paint.faint(&paragraph("    ", &reason)))?;
     }
     if !found.verdicts.is_empty() {
@@ -56,29 +61,70 @@ fn reasons(metrics: &[MetricComparison]) -> Vec<String> {
             Some(doubt) => doubt.clone(),
             None if m.difference.estimate.abs() <= m.margin => "less than matters to anybody".to_owned(),
             None if m.difference.estimate.abs() <= needed => {
-                "less than three times what matters, which one round must show".to_owned()
+                format!(
+                    "of a single round only a difference of more than {} counts",
+                    amount(m.metric, needed)
+                )
             }
             None => continue,
         };
         match said.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, names)) => names.push(name(m)),
-            None => said.push((why, vec![name(m)])),
+            Some((_, names)) => names.push(name(m.metric, m.direction)),
+            None => said.push((why, vec![name(m.metric, m.direction)])),
         }
     }
     said.into_iter().map(|(why, names)| format!("{}: {why}", names.join("; "))).collect()
 }
 
+/// The transfers that both versions have a rate of, and that were too short to tell how it scatters.
+fn not_compared(metrics: &[MetricComparison], versions: &[VersionResult]) -> Option<String> {
+    let [v4, v6] = versions else { return None };
+    let has = |version: &VersionResult, is_single: bool, way: Direction| {
+        version.tcp.iter().any(|tcp| {
+            tcp.goodput.is_some() && (tcp.streams == 1) == is_single && tcp.pedigree.direction == way
+        })
+    };
+    let ways = [Direction::Forward, Direction::Reverse];
+    let kinds = ways.into_iter().flat_map(|way| [(Metric::TcpSingle, way), (Metric::TcpParallel, way)]);
+    let missing = kinds.filter(|(metric, way)| {
+        let is_single = *metric == Metric::TcpSingle;
+        let is_compared = metrics.iter().any(|m| (m.metric, m.direction) == (*metric, *way));
+        !is_compared && has(v4, is_single, *way) && has(v6, is_single, *way)
+    });
+    let names: Vec<String> = missing.map(|(metric, way)| name(metric, way)).collect();
+    (!names.is_empty()).then(|| {
+        format!("not compared: {}: too little of it counts to tell how the rate varies", names.join("; "))
+    })
+}
+
 /// "TCP, one stream, up".
-fn name(m: &MetricComparison) -> String {
-    match m.direction {
-        Direction::RoundTrip => m.metric.name().to_owned(),
-        way => format!("{}, {}", m.metric.name(), way.name()),
+fn name(metric: Metric, way: Direction) -> String {
+    match way {
+        Direction::RoundTrip => metric.name().to_owned(),
+        way => format!("{}, {}", metric.name(), way.name()),
     }
+}
+
+/// The unit of a difference of which this is the largest part, and its size.
+fn unit_of(metric: Metric, largest: f64) -> (&'static str, f64) {
+    match metric {
+        Metric::TcpSingle | Metric::TcpParallel => figures::rate_unit(largest),
+        Metric::UdpLoss | Metric::IdleLoss => ("%", 0.01),
+        Metric::IdleRtt | Metric::LoadedRtt | Metric::DelayVariation | Metric::Connect => {
+            figures::time_unit(largest)
+        }
+    }
+}
+
+/// "12.0 Mbit/s".
+fn amount(metric: Metric, value: f64) -> String {
+    let (unit, scale) = unit_of(metric, value);
+    format!("{:.1} {unit}", value / scale)
 }
 
 fn row(out: &mut dyn Write, m: &MetricComparison, paint: Paint) -> io::Result<()> {
     let mark = if m.host_limited { "*" } else { "" };
-    let name = format!("  {}{mark}", name(m));
+    let name = format!("  {}{mark}", name(m.metric, m.direction));
     let (difference, bounds) = difference(m);
     let better = match m.favours {
         Preference::V4 => "IPv4",
@@ -104,11 +150,7 @@ fn line(cells: [&str; 3], last: &str) -> String {
 fn difference(m: &MetricComparison) -> (String, String) {
     let Interval { estimate, lo, hi, .. } = m.difference;
     let largest = lo.abs().max(hi.abs()).max(estimate.abs());
-    let (unit, scale) = match m.metric {
-        Metric::TcpSingle | Metric::TcpParallel => figures::rate_unit(largest),
-        Metric::UdpLoss | Metric::IdleLoss => ("%", 0.01),
-        _ => figures::time_unit(largest),
-    };
+    let (unit, scale) = unit_of(m.metric, largest);
     let decimals = decimals((hi - lo) / 2.0 / scale).min(3);
     let shown = |value: f64| {
         let text = format!("{:+.decimals$}", value / scale);
@@ -152,9 +194,28 @@ mod tests {
         ];
         let want = [
             "TCP, one stream, down; TCP, parallel streams, down: less than matters to anybody",
-            "round trip under load, down: less than three times what matters, which one round must show",
+            "round trip under load, down: of a single round only a difference of more than 15.0 ns counts",
             "UDP loss, down: the streams had unlike rates",
         ];
         assert_eq!(reasons(&metrics), want);
+    }
+
+    #[test]
+    fn a_rate_of_both_versions_that_was_not_compared_is_named_with_its_reason() {
+        let record = crate::render::fixture::test();
+        let of = record.comparison.as_ref().unwrap().metrics[0].clone();
+        let mut metrics = Vec::new();
+        for direction in [Direction::Forward, Direction::Reverse] {
+            for metric in [Metric::TcpSingle, Metric::TcpParallel] {
+                metrics.push(MetricComparison { metric, direction, ..of.clone() });
+            }
+        }
+        assert_eq!(not_compared(&metrics, &record.versions), None);
+        metrics.retain(|m| (m.metric, m.direction) != (Metric::TcpSingle, Direction::Reverse));
+        assert_eq!(
+            not_compared(&metrics, &record.versions).unwrap(),
+            "not compared: TCP, one stream, down: too little of it counts to tell how the rate varies"
+        );
+        assert_eq!(not_compared(&metrics, &record.versions[..1]), None);
     }
 }

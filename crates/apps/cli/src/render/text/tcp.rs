@@ -3,9 +3,9 @@
 use std::io;
 
 use netaware_record::{
-    CpuUse, Direction, LoadedLatency, Outcome, StreamEnd, TcpEnd, TcpResult, VersionResult,
+    CpuUse, Direction, Interval, LoadedLatency, Outcome, StreamEnd, TcpEnd, TcpResult, VersionResult,
 };
-use netaware_units::{ByteCount, Span};
+use netaware_units::{BitRate, ByteCount, Span};
 
 use super::{Sheet, limit, pedigree, streams, tcp_times};
 use crate::render::figures::{self, UNKNOWN, count, known, load, signed};
@@ -87,7 +87,7 @@ impl Page {
                 let result = result(v)?;
                 Some(result.goodput.map_or_else(
                     || nothing(&result).to_owned(),
-                    |rate| figures::rate(rate, result.goodput_interval.as_ref()) + partial(&result),
+                    |rate| reached(rate, &result) + partial(&result),
                 ))
             })?;
         }
@@ -229,6 +229,20 @@ fn nothing(result: &TcpResult) -> &'static str {
 }
 
 /// The mark of a rate that is not of the whole time.
+/// The rate with its interval, or what rounds had that are so far apart that their mean is none of
+/// any of them: "78.4 to 171 Mbit/s by round".
+fn reached(rate: BitRate, result: &TcpResult) -> String {
+    let rounds = || result.rounds.iter().copied();
+    let ends = rounds().min().zip(rounds().max()).filter(|(least, most)| least.0.saturating_mul(2) < most.0);
+    let is_unsettled = |it: &Interval| it.hi - it.lo > rate.0 as f64;
+    match (ends, &result.goodput_interval) {
+        (Some((least, most)), Some(interval)) if is_unsettled(interval) => {
+            format!("{} by round", figures::rates_between(least, most))
+        }
+        (_, interval) => figures::rate(rate, interval.as_ref()),
+    }
+}
+
 fn partial(result: &TcpResult) -> &'static str {
     if result.outcome == Outcome::Complete { "" } else { " (partial)" }
 }
@@ -241,4 +255,28 @@ fn after(result: &TcpResult) -> String {
         return result.ended_early.clone().unwrap_or_else(|| format!("nothing{of} counted"));
     }
     format!("{}{of} counted{why}", result.measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_of_rounds_that_are_far_apart_is_shown_as_those_rounds() {
+        let of = |rounds: [u64; 2], lo: f64, hi: f64| {
+            let rate = BitRate(u64::midpoint(rounds[0], rounds[1]));
+            let interval = Interval { estimate: rate.0 as f64, lo, hi, confidence: 0.95 };
+            let of_fixture = crate::render::fixture::tcp().versions[0].tcp[0].clone();
+            let result = TcpResult {
+                goodput_interval: Some(interval),
+                rounds: rounds.map(BitRate).to_vec(),
+                ..of_fixture
+            };
+            reached(rate, &result)
+        };
+        // A link of 180 Mbit/s that had faded in one of them.
+        assert_eq!(of([78_400_000, 171_000_000], 0.0, 324e6), "78.4 to 171 Mbit/s by round");
+        assert_eq!(of([900_000, 171_000_000], 0.0, 324e6), "900 kbit/s to 171 Mbit/s by round");
+        assert_eq!(of([169_000_000, 174_000_000], 162e6, 181e6), "171.5 ±9.5 Mbit/s");
+    }
 }

@@ -1,0 +1,135 @@
+//! What a test says of what it left out: to the person who waits, and in the record once it is
+//! known what was run after all.
+
+use netaware_units::Span;
+
+/// Of one test.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LeftOut {
+    planned: Option<Planned>,
+    /// Why rounds were left out on the way.
+    pub(super) rounds_for: Option<String>,
+    /// Of phases that were left out on the way, one sentence each.
+    pub(super) phases: Vec<String>,
+}
+
+/// Known when the plan is made.
+#[derive(Debug, Clone)]
+struct Planned {
+    budget: Span,
+    /// Of the slowest path.
+    round_trip: Span,
+    phases: Option<&'static str>,
+    /// The time limit with which everything would be run, where more time helps.
+    enough: Option<String>,
+}
+
+impl LeftOut {
+    /// What is left out by plan of a path with this round trip. `enough` is the time limit with
+    /// which all of it would be run; absent where more time is not what is missing.
+    pub(super) fn plan(
+        &mut self,
+        budget: Span,
+        round_trip: Span,
+        phases: Option<&'static str>,
+        enough: Option<String>,
+    ) {
+        self.planned = Some(Planned { budget, round_trip, phases, enough });
+    }
+
+    /// What a person has to know before the test goes on, if anything: `longer` is how long it
+    /// takes where that is more than was asked for.
+    pub(super) fn announcement(&self, rounds: u16, asked: u16, longer: Option<&str>) -> Option<String> {
+        let planned = self.planned.as_ref()?;
+        planned.said(
+            rounds,
+            asked,
+            longer.map(|whole| format!("it takes about {whole} instead of {}", planned.budget)),
+        )
+    }
+
+    /// The sentences of the record, so many `rounds` having been run.
+    pub(super) fn warnings(self, rounds: u16, asked: u16) -> Vec<String> {
+        // Nobody misses the rounds of a test that was stopped before its first.
+        let rounds = if rounds == 0 { asked } else { rounds };
+        let rounds_for = self.rounds_for.filter(|_| rounds < asked);
+        let of_plan = match &rounds_for {
+            Some(cause) => Some(of_rounds(rounds + 1, cause)),
+            None => self.planned.as_ref().and_then(|planned| planned.said(rounds, asked, None)),
+        };
+        of_plan.into_iter().chain(self.phases).collect()
+    }
+}
+
+impl Planned {
+    fn said(&self, rounds: u16, asked: u16, longer: Option<String>) -> Option<String> {
+        let rounds = (rounds < asked).then(|| format!("rounds: {rounds} instead of {asked}"));
+        let phases = self.phases.map(|what| format!("left out: {what}"));
+        let what: Vec<String> = [rounds, phases, longer].into_iter().flatten().collect();
+        if what.is_empty() {
+            return None;
+        }
+        let Self { budget, round_trip, .. } = self;
+        let enough = self
+            .enough
+            .as_ref()
+            .map_or(String::new(), |enough| format!("; -t {enough} would be enough for all of it"));
+        Some(format!(
+            "{budget} is too short for the whole test on a path with a round trip of {round_trip}; {}{enough}",
+            what.join("; ")
+        ))
+    }
+}
+
+/// Rounds from this number on are left out.
+pub(super) fn of_rounds(from: u16, cause: &str) -> String {
+    format!("rounds from {from} on were left out: {cause}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(phases: Option<&'static str>) -> LeftOut {
+        let mut left_out = LeftOut::default();
+        left_out.plan(Span::from_secs(15), Span::from_millis(24), phases, Some("24s".to_owned()));
+        left_out
+    }
+
+    #[test]
+    fn a_round_that_was_left_out_by_plan_and_run_after_all_is_no_warning() {
+        let said = planned(None).announcement(1, 2, None).unwrap();
+        assert_eq!(
+            said,
+            "15.0 s is too short for the whole test on a path with a round trip of 24.0 ms; rounds: 1 instead of 2; -t \
+             24s would be enough for all of it"
+        );
+        assert_eq!(planned(None).warnings(2, 2), Vec::<String>::new());
+        assert_eq!(planned(None).warnings(1, 2), [said]);
+        let on_the_way = LeftOut { rounds_for: Some("it took long".to_owned()), ..planned(None) };
+        assert_eq!(on_the_way.clone().warnings(2, 2), Vec::<String>::new());
+        assert_eq!(on_the_way.warnings(1, 2), ["rounds from 2 on were left out: it took long"]);
+    }
+
+    #[test]
+    fn a_time_that_was_announced_does_not_stay_as_a_warning_beside_the_time_it_took() {
+        let left_out = planned(Some("UDP"));
+        let said = left_out.announcement(2, 2, Some("60s")).unwrap();
+        assert!(said.contains("left out: UDP; it takes about 60s instead of 15.0 s; -t 24s"), "{said}");
+        let [warning] = &left_out.warnings(2, 2)[..] else { panic!() };
+        assert!(warning.contains("left out: UDP") && !warning.contains("60s"), "{warning}");
+        // Nothing is left out.
+        let mut whole = planned(None);
+        assert_eq!((whole.announcement(2, 2, None), whole.clone().warnings(2, 2)), (None, Vec::new()));
+        whole.phases.push("IPv6: UDP down was left out".to_owned());
+        assert_eq!(whole.warnings(2, 2).len(), 1);
+    }
+
+    #[test]
+    fn no_time_is_called_enough_where_more_time_is_not_what_is_missing() {
+        let mut hole = LeftOut::default();
+        hole.plan(Span::from_secs(15), Span::from_millis(24), None, None);
+        let [warning] = &hole.warnings(1, 2)[..] else { panic!() };
+        assert!(!warning.contains("enough"), "{warning}");
+    }
+}
