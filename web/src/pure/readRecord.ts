@@ -73,7 +73,7 @@ const tcp = fields(
   },
 );
 const matrixEnd = fields({ bytes: number }, { calls: number, elapsed: number, throughput: number });
-const matrixRun = fields({ round: number, outcome, lost: number }, { client: matrixEnd, server: matrixEnd, unknown: number, retransmits: number });
+const matrixRun = fields({ round: number, outcome, lost: number }, { client: matrixEnd, server: matrixEnd, unknown: number, undelivered: number, retransmits: number });
 const cell = fields(
   { bytes: number, block: number, runs: list(matrixRun, 1000) },
   { client_time: interval, client_throughput: interval, server_time: interval, server_throughput: interval },

@@ -130,6 +130,8 @@ export interface MatrixRun {
   lost: number;
   /** Sent, and nobody told what became of it. */
   unknown?: number;
+  /** Given to TCP and not delivered when the transfer ended. */
+  undelivered?: number;
   retransmits: number;
 }
 

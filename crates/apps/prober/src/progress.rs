@@ -129,7 +129,7 @@ impl<'a> Watch<'a> {
     pub(crate) fn foretell_because(&mut self, rest: Span, why: &str) {
         self.total = self.done() + rest;
         if self.total >= WORTH_A_WORD {
-            let about = rounded(self.total);
+            let about = Span::from_secs(self.total.nanos() / 1_000_000_000 + 1);
             self.tell(Progress::Longer(format!("this takes about {about}: {why}")));
         }
     }
@@ -347,7 +347,7 @@ mod tests {
         watch.review_both(Span::from_secs(40), "IPv6 broke off");
         watch.review_both(Span::from_secs(38), "");
         let [first, second] = notes.as_slice() else { panic!("{notes:?}") };
-        assert!(first.starts_with("this takes about 106 s: IPv4"), "{first}");
+        assert!(first.starts_with("this takes about 101 s: IPv4"), "{first}");
         assert!(second.starts_with("this takes about 43.0 s instead of 100 s: less is left"), "{second}");
     }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::unknown::zero_is_unknown;
-use crate::{Interval, Outcome, Pedigree};
+use crate::{Direction, Interval, Outcome, Pedigree};
 
 /// How the blocks of a matrix travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -70,8 +70,7 @@ impl MatrixResult {
     /// absent when there are none.
     pub fn lost(&self) -> Option<f64> {
         let runs = || self.cells.iter().flat_map(|cell| &cell.runs);
-        let known = |run: &MatrixRun| Some(run.client?.bytes - run.unknown - run.undelivered);
-        let sent: ByteCount = runs().filter_map(known).sum();
+        let sent: ByteCount = runs().filter_map(|run| run.settled(self.pedigree.direction)).sum();
         let lost: ByteCount = runs().map(|run| run.lost).sum();
         (sent > ByteCount(0)).then(|| lost.0 as f64 / sent.0 as f64)
     }
@@ -120,19 +119,19 @@ pub struct MatrixRun {
     /// it is reverse. Absent when the transfer did not even begin.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
     pub client: Option<MatrixEnd>,
-    /// The receiving end; absent when it never reported.
+    /// The other end; absent when it never reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<MatrixEnd>,
     /// Sent and not received, of what the receiving end observed to its end; zero for TCP, which
     /// sends again what the path loses.
     pub lost: ByteCount,
-    /// Given to TCP and not delivered when the transfer ended.
-    #[serde(default, skip_serializing_if = "is_nothing")]
-    pub undelivered: ByteCount,
     /// Of these: dropped inside the receiving host, by its own counters; absent where nobody read
     /// them, and for TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_in_host: Option<ByteCount>,
+    /// Given to TCP and not delivered when the transfer ended.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub undelivered: ByteCount,
     /// Sent, and nobody could observe whether it arrived: the receiving end never reported, or its
     /// reports ended before the transfer did.
     #[serde(default, skip_serializing_if = "is_nothing")]
@@ -140,6 +139,15 @@ pub struct MatrixRun {
     /// Segments sent again, for TCP; absent where nobody told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
+}
+
+impl MatrixRun {
+    /// Bytes sent of which it is known whether they came, in a matrix of this direction; absent
+    /// where the sending end never reported.
+    pub fn settled(&self, direction: Direction) -> Option<ByteCount> {
+        let sender = if direction == Direction::Reverse { self.server } else { self.client };
+        sender.map(|end| end.bytes - self.unknown - self.undelivered)
+    }
 }
 
 /// What one end of a transfer counted.
@@ -160,4 +168,28 @@ pub struct MatrixEnd {
     /// time, since the first read's own time is not in it. Absent when everything came at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<BitRate>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_matrix_in_reverse_it_is_the_other_end_that_sent() {
+        let end = |bytes| Some(MatrixEnd { bytes: ByteCount(bytes), ..MatrixEnd::default() });
+        let run = MatrixRun {
+            round: 0,
+            outcome: Outcome::Complete,
+            client: end(9_000),
+            server: end(10_000),
+            lost: ByteCount(900),
+            lost_in_host: None,
+            undelivered: ByteCount(0),
+            unknown: ByteCount(100),
+            retransmits: None,
+        };
+        assert_eq!(run.settled(Direction::Reverse), Some(ByteCount(9_900)));
+        assert_eq!(run.settled(Direction::Forward), Some(ByteCount(8_900)));
+        assert_eq!(MatrixRun { server: None, ..run }.settled(Direction::Reverse), None);
+    }
 }

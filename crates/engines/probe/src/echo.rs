@@ -38,7 +38,7 @@ use crate::standstill::Standstill;
 pub use exchange::{EchoCounts, EchoEvent, Exchange, Ignored};
 pub use plan::{EchoPlan, Pacing, PlanError};
 pub use schedule::Schedule;
-use window::{Arrival, Fate, Window};
+use window::{Arrival, Fate, OpenProbe, Window};
 
 /// The engine. Feed it until it says [`Output::Done`], then read [`EchoTrain::counts`].
 #[derive(Debug)]
@@ -51,6 +51,8 @@ pub struct EchoTrain {
     counts: EchoCounts,
     /// Highest number answered in time, for the reordering rule.
     highest_answered: Option<u64>,
+    /// The longest round trip of an answer that came.
+    longest: Span,
     /// No request is due from then on.
     sends_until: Option<Mono>,
     /// Set by `Stop`: answers are awaited until then and no
@@ -89,6 +91,7 @@ impl EchoTrain {
             events: VecDeque::new(),
             counts: EchoCounts::default(),
             highest_answered: None,
+            longest: Span::ZERO,
             sends_until: None,
             ends_at: None,
             is_overdue_told: false,
@@ -213,6 +216,7 @@ impl EchoTrain {
         if let Some(exchange) = self.window.settle_answer(seq) {
             self.counts.received += 1;
             self.counts.outstanding -= 1;
+            self.longest = self.longest.max(exchange.rtt_application());
             self.events.push_back(EchoEvent::Answered(exchange));
         }
     }
@@ -242,13 +246,14 @@ impl EchoTrain {
 
     /// Gives the verdict on every request whose time is over, or on all of them when the train
     /// itself is. Then one that was asked before the last that was answered is lost: its answer
-    /// was overtaken and had [`LINGER`] to come. Of the later ones nobody can tell.
+    /// was overtaken, had [`LINGER`] to come, and is later than any that came. Of the others nobody
+    /// can tell.
     fn expire(&mut self, now: Mono) {
         let over = self.ends_at.is_some_and(|ends_at| now >= ends_at);
         while let Some(open) = self.window.first_open() {
             if open.answered && (over || now >= open.deadline) {
                 self.report_answer(open.seq);
-            } else if now >= open.deadline || (over && self.is_overtaken(open.seq)) {
+            } else if now >= open.deadline || (over && self.is_overtaken(&open, now)) {
                 self.window.settle(open.seq, Fate::Lost);
                 self.note_lost(open.seq, now);
             } else if over {
@@ -261,8 +266,9 @@ impl EchoTrain {
         }
     }
 
-    fn is_overtaken(&self, seq: u64) -> bool {
-        self.highest_answered.is_some_and(|highest| seq < highest)
+    fn is_overtaken(&self, open: &OpenProbe, now: Mono) -> bool {
+        self.highest_answered.is_some_and(|highest| open.seq < highest)
+            && now.since(open.departure) > self.longest
     }
 
     /// When the last answers are missing for so long that whoever waits should know.

@@ -82,12 +82,12 @@ pub(crate) fn rate(rate: BitRate, interval: Option<&Interval>) -> String {
     format!("{:.decimals$} ±{:.decimals$} {unit}", rate.0 as f64 / scale, half / scale)
 }
 
-/// "78.4 to 171 Mbit/s".
+/// "78.4-171 Mbit/s".
 pub(crate) fn rates_between(least: BitRate, most: BitRate) -> String {
     let (least, most) = (least.to_string(), most.to_string());
     match (least.split_once(' '), most.split_once(' ')) {
-        (Some((digits, unit)), Some((_, same))) if unit == same => format!("{digits} to {most}"),
-        _ => format!("{least} to {most}"),
+        (Some((digits, unit)), Some((_, same))) if unit == same => format!("{digits}-{most}"),
+        _ => format!("{least} - {most}"),
     }
 }
 

@@ -126,6 +126,19 @@ fn a_run_that_somebody_ends_counts_as_lost_what_was_overtaken_and_leaves_the_res
 }
 
 #[test]
+fn an_answer_that_may_still_come_when_somebody_ends_the_run_is_unknown_and_not_lost() {
+    // A round trip takes between 40 and 640 ms, and nothing is lost.
+    let mut path = VirtualPath { stop_at: Some(Mono(5_000_000_000)), ..VirtualPath::symmetric(MS * 20) };
+    path.reverse.jitter = MS * 600;
+    let endless = EchoPlan { count: None, patience: MS * 8000, ..plan(0, Pacing::Even(MS * 10)) };
+    let mut train = EchoTrain::new(endless).unwrap();
+    path.drive(&mut train);
+    let counts = train.counts();
+    assert!(balanced(&counts) && counts.abandoned > 0, "{counts:?}");
+    assert_eq!(counts.lost, 0, "{counts:?}");
+}
+
+#[test]
 fn even_train_measures_the_paths_round_trip_without_the_responders_time() {
     for stamp_lag in [Span::from_micros(1), MS * 50] {
         let path = VirtualPath { stamp_lag, ..VirtualPath::symmetric(MS * 4) };

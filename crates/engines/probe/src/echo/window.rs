@@ -41,6 +41,7 @@ pub(super) enum Arrival {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpenProbe {
     pub(super) seq: u64,
+    pub(super) departure: Mono,
     pub(super) deadline: Mono,
     /// Its answer is here and only the transmit stamp is missing.
     pub(super) answered: bool,
@@ -153,7 +154,8 @@ impl Window {
         self.advance();
         let (seq, patience) = (self.open, self.patience);
         let probe = self.probe(seq)?;
-        Some(OpenProbe { seq, deadline: probe.deadline(patience), answered: probe.reply.is_some() })
+        let (departure, deadline) = (probe.departure(), probe.deadline(patience));
+        Some(OpenProbe { seq, departure, deadline, answered: probe.reply.is_some() })
     }
 
     pub(super) fn handed(&mut self, seq: u64, at: Mono) {

@@ -27,6 +27,7 @@ const COLUMNS: &[(&str, Field)] = &[
     ("received_bytes", |r| server(r, |end| Some(end.bytes.0))),
     ("lost_bytes", |r| optional(r.run.client.zip(r.run.server).map(|_| r.run.lost.0))),
     ("lost_in_host_bytes", |r| optional(r.run.lost_in_host.map(|bytes| bytes.0))),
+    ("undelivered_bytes", |r| optional(r.run.client.zip(r.run.server).map(|_| r.run.undelivered.0))),
     ("unknown_bytes", |r| client(r, |_| Some(r.run.unknown.0))),
     ("retransmits", |r| optional(r.run.retransmits)),
     ("outcome", |r| outcome(r.run.outcome)),

@@ -102,17 +102,10 @@ impl<'a> Ends<'a> {
         let server = (cell.server_time.as_ref(), cell.server_throughput.as_ref());
         let heard = || cell.runs.iter().filter_map(|run| Some((run, run.server.as_ref()?)));
         let bytes_lost = heard().map(|(run, _)| run.lost).sum();
-        let ((sending_time, sent), (_, received), bytes_sent) = if result.pedigree.direction
-            == Direction::Reverse
-        {
-            (server, client, heard().map(|(_, server)| server.bytes).sum())
-        } else {
-            (
-                client,
-                server,
-                heard().filter_map(|(run, _)| Some(run.client?.bytes - run.unknown - run.undelivered)).sum(),
-            )
-        };
+        let direction = result.pedigree.direction;
+        let bytes_sent = heard().filter_map(|(run, _)| run.settled(direction)).sum();
+        let ((sending_time, sent), (_, received)) =
+            if direction == Direction::Reverse { (server, client) } else { (client, server) };
         Self { sending_time, sent, received, bytes_sent, bytes_lost }
     }
 }

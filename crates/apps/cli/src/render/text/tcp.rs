@@ -230,7 +230,7 @@ fn nothing(result: &TcpResult) -> &'static str {
 
 /// The mark of a rate that is not of the whole time.
 /// The rate with its interval, or what rounds had that are so far apart that their mean is none of
-/// any of them: "78.4 to 171 Mbit/s by round".
+/// any of them: "78.4-171 Mbit/s by round".
 fn reached(rate: BitRate, result: &TcpResult) -> String {
     let rounds = || result.rounds.iter().copied();
     let ends = rounds().min().zip(rounds().max()).filter(|(least, most)| least.0.saturating_mul(2) < most.0);
@@ -275,8 +275,8 @@ mod tests {
             reached(rate, &result)
         };
         // A link of 180 Mbit/s that had faded in one of them.
-        assert_eq!(of([78_400_000, 171_000_000], 0.0, 324e6), "78.4 to 171 Mbit/s by round");
-        assert_eq!(of([900_000, 171_000_000], 0.0, 324e6), "900 kbit/s to 171 Mbit/s by round");
+        assert_eq!(of([78_400_000, 171_000_000], 0.0, 324e6), "78.4-171 Mbit/s by round");
+        assert_eq!(of([900_000, 171_000_000], 0.0, 324e6), "900 kbit/s - 171 Mbit/s by round");
         assert_eq!(of([169_000_000, 174_000_000], 162e6, 181e6), "171.5 ±9.5 Mbit/s");
     }
 }
