@@ -71,13 +71,13 @@ pub(crate) struct Watch<'a> {
     total: Span,
     /// That queues drain after the time is up has been said.
     is_draining_said: bool,
-    /// What comes after the transfer that runs.
+    /// How much time is needed once the running transfer is over.
     afterwards: Afterwards,
     /// That the end of a transfer is overdue has been said, where what follows is planned anew.
     is_overdue_said: bool,
 }
 
-/// What comes after the transfer that runs.
+/// How much time a measurement needs once the transfer that is running now is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Afterwards {
     /// So much, whatever the transfer takes.

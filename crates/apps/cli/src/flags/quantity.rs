@@ -11,7 +11,7 @@ pub(crate) fn seconds(text: &str) -> Result<Span, ParseUnitError> {
     if bare { format!("{text}s").parse() } else { text.parse() }
 }
 
-/// As [`seconds`], but more than nothing.
+/// Reads a time as [`seconds`] does and refuses zero.
 pub(crate) fn some_seconds(text: &str) -> Result<Span, String> {
     positive(seconds(text))
 }
@@ -19,16 +19,16 @@ pub(crate) fn some_seconds(text: &str) -> Result<Span, String> {
 /// How long a measurement lasts: less than this is over before a path has shown anything, and what
 /// would be said of it is about the host.
 pub(crate) const MIN_LASTING: Span = Span::from_millis(100);
-/// The same of a method that asks in rounds, or sends trains whose rate depends on what came
-/// before.
+/// How long a method lasts at the least that asks in rounds, or sends trains whose rate depends on
+/// what came before.
 pub(crate) const MIN_SEARCHING: Span = Span::from_secs(1);
 
-/// As [`seconds`], as long as a measurement has to last.
+/// Reads a time as [`seconds`] does and refuses one that is too short for a measurement.
 pub(crate) fn lasting(text: &str) -> Result<Span, String> {
     at_least(text, MIN_LASTING)
 }
 
-/// As [`seconds`], as long as a search has to last.
+/// Reads a time as [`seconds`] does and refuses one that is too short for a search.
 pub(crate) fn searching(text: &str) -> Result<Span, String> {
     at_least(text, MIN_SEARCHING)
 }
@@ -41,7 +41,8 @@ fn at_least(text: &str, least: Span) -> Result<Span, String> {
     }
 }
 
-/// As [`seconds`], from interval line to interval line; zero is none.
+/// Reads the time from one interval line to the next as [`seconds`] does. Zero means that there are
+/// no interval lines.
 pub(crate) fn interval(text: &str) -> Result<Span, String> {
     match seconds(text) {
         Ok(span) if span < Span::ZERO || (span > Span::ZERO && span < MIN_INTERVAL) => Err(format!(
@@ -61,7 +62,7 @@ pub(crate) fn time(text: &str) -> Result<Span, String> {
     }
 }
 
-/// As [`time`], but more than nothing. A bare number is milliseconds to iperf3's flag of the same
+/// Reads a time as [`time`] does and refuses zero. A bare number is milliseconds to iperf3's flag of the same
 /// name, and would be seconds to ours.
 pub(crate) fn some_time(text: &str) -> Result<Span, String> {
     positive(text.parse())
