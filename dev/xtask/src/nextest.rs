@@ -159,8 +159,27 @@ pub(crate) fn build() -> Result<()> {
 /// # Errors
 /// No test ran, or the report of the run cannot be read. A test that failed is no error here.
 pub(crate) fn run_suite(suite: Suite) -> Result<Outcome> {
+    run_suite_without(suite, [])
+}
+
+/// The same without the tests of these names, as [`Case::name`] has them.
+///
+/// # Errors
+/// As those of [`run_suite`].
+pub(crate) fn run_suite_without<'a>(
+    suite: Suite,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<Outcome> {
     forget(suite)?;
     let mut command = command(suite);
+    let of = |name: &str| {
+        let (binary, test) = name.split_once(' ')?;
+        Some(format!("(binary_id({binary}) & test(={test}))"))
+    };
+    let without: Vec<String> = names.into_iter().filter_map(of).collect();
+    if !without.is_empty() {
+        command.args(["-E", &format!("not ({})", without.join(" | "))]);
+    }
     let ended = run(&mut command);
     let outcome = outcome(suite)?;
     match ended {

@@ -1,6 +1,6 @@
 //! Accuracy in real time. A test of this suite may fail in a single run, because the machine takes
 //! cores away; what is judged is how many of ten runs hold. Each run is counted and none is
-//! repeated.
+//! repeated. A test whose verdict no further run can change is not run again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::Findings;
-use crate::nextest::{Outcome, Suite, run_suite};
+use crate::nextest::{Outcome, Suite, run_suite_without};
 use crate::tests;
 
-/// How often each test runs.
+/// How often each test runs at the most.
 const RUNS: usize = 10;
 /// How many of the ten runs must hold. An inconclusive run does not hold.
 const REQUIRED: usize = 8;
@@ -21,9 +21,14 @@ pub(super) fn run() -> Result<Findings> {
     tests::build()?;
     let mut runs = Vec::new();
     for number in 1..=RUNS {
+        let rates = rates(&runs);
+        if !rates.is_empty() && rates.values().all(|rate| rate.is_decided()) {
+            break;
+        }
         eprintln!("\n-- run {number} of {RUNS}");
         tests::sweep()?;
-        let outcome = run_suite(Suite::Accuracy)?;
+        let decided = rates.iter().filter(|(_, rate)| rate.is_decided()).map(|(name, _)| name.as_str());
+        let outcome = run_suite_without(Suite::Accuracy, decided)?;
         println!("{outcome}");
         runs.push(outcome);
     }
@@ -46,6 +51,11 @@ impl Rate {
 
     fn is_good(self) -> bool {
         self.held >= REQUIRED
+    }
+
+    /// Whether no further run can change the verdict.
+    fn is_decided(self) -> bool {
+        self.is_good() || self.failed > RUNS - REQUIRED
     }
 
     fn verdict(self) -> &'static str {
@@ -87,7 +97,8 @@ fn rates(runs: &[Outcome]) -> BTreeMap<String, Rate> {
 
 fn section(rates: &BTreeMap<String, Rate>) -> String {
     let mut text = format!(
-        "{RUNS} runs of each test; {REQUIRED} of them must hold. A run is inconclusive if the emulator or the \
+        "Up to {RUNS} runs of each test, of which {REQUIRED} must hold; a test is run no further once that is \
+         decided. A run is inconclusive if the emulator or the \
          machine was later than the test allows; a test is not judged if that happened too often.\n\n\
          | test | held | failed | inconclusive | longest run | verdict |\n|---|---|---|---|---|---|\n"
     );
@@ -112,6 +123,14 @@ mod claims {
         let inconclusive = Inconclusive { test: "a::b".into(), reason: "late".into() };
         let inconclusive = if spoiled { vec![inconclusive] } else { Vec::new() };
         Outcome { cases: vec![case], inconclusive, skipped: 0 }
+    }
+
+    #[test]
+    fn a_test_is_run_until_no_further_run_can_change_its_verdict() {
+        let rate = |held, failed, inconclusive| Rate { held, failed, inconclusive, ..Rate::default() };
+        assert!(!rate(7, 2, 0).is_decided() && rate(8, 0, 0).is_decided() && rate(2, 3, 0).is_decided());
+        // Whether it is seldom or was not judged depends on the runs that are left.
+        assert!(!rate(2, 1, 5).is_decided());
     }
 
     #[test]
