@@ -112,12 +112,20 @@ impl Turn<'_, '_> {
         self.result.unreachable = Some(broke_off::unreachable(ceased, "questions", local));
     }
 
+    /// What to try where nobody answered, which is `usual` unless this host knows more.
+    pub(crate) fn advice_on_silence(&self, usual: &'static str) -> &'static str {
+        if self.socket.counts().no_neighbour > 0 { NO_NEIGHBOUR } else { usual }
+    }
+
     /// Nobody answered.
     pub(crate) fn is_silent(&mut self, reason: String, advice: &str) {
         let (stage, advice) = ("probe".to_owned(), advice.to_owned());
         self.result.unreachable = Some(Unreachable { stage, reason, advice });
     }
 }
+
+const NO_NEIGHBOUR: &str = "nobody on this host's own link answers for that address or for the next router (ARP or \
+                            neighbour discovery had no answer): check the address, and whether that host is up";
 
 fn open(
     target: &Target,

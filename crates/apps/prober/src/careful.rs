@@ -136,7 +136,7 @@ fn climb(lane: &mut Lane, target: &Target, direction: Direction, mut ramp: Ramp,
     if let (Some(flow), Some(session)) = (lane.echo.take(), lane.session())
         && let Err(cause) = flow.close(session)
     {
-        lane.fail("end a UDP flow", cause);
+        lane.fail_to_end("end a UDP flow", cause);
     }
     ramp
 }

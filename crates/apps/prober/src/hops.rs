@@ -137,7 +137,10 @@ fn over(request: &HopsRequest, known: &Known, turn: &mut Turn<'_, '_>) {
         let reason = format!("no hop towards {} answered within {took}", ZonedIp::of(turn.destination));
         match turn.socket.counts().refused.filter(|_| found.hops.iter().all(|hop| hop.asked == 0)) {
             Some(errno) => turn.sends_nothing(errno),
-            None => turn.is_silent(reason, NOBODY),
+            None => {
+                let advice = turn.advice_on_silence(NOBODY);
+                turn.is_silent(reason, advice);
+            }
         }
         return;
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
-use netaware_record::{HostInfo, IpVersion, Outcome, Unreachable, VersionResult};
+use netaware_record::{FailedPhase, HostInfo, IpVersion, Outcome, Unreachable, VersionResult};
 use netaware_units::{ByteCount, Mono, SendRate, Span};
 
 use crate::echo::{EchoFlow, EchoOrder, EchoRun, EchoSizes};
@@ -193,7 +193,7 @@ impl Lane {
             return;
         };
         if let Err(cause) = old.close(session) {
-            return self.fail("end a UDP flow", cause);
+            return self.fail_to_end("end a UDP flow", cause);
         }
         attach_echo(std::slice::from_mut(self), target, rest.max(needed), sizes);
     }
@@ -208,7 +208,7 @@ impl Lane {
             return false;
         };
         if let Err(cause) = std::mem::replace(echo, fresh).close(session) {
-            self.fail("end a UDP flow", cause);
+            self.fail_to_end("end a UDP flow", cause);
         }
         self.is_alive()
     }
@@ -217,7 +217,7 @@ impl Lane {
     pub(crate) fn detach_echo(&mut self) {
         let Some((flow, session)) = self.echo.take().zip(self.session.as_mut()) else { return };
         if let Err(cause) = flow.close(session) {
-            self.fail("end a UDP flow", cause);
+            self.fail_to_end("end a UDP flow", cause);
         }
     }
 
@@ -280,6 +280,13 @@ impl Lane {
         self.session.is_some()
     }
 
+    /// Writes down that something could not be ended well, which makes no figure less true.
+    pub(crate) fn fail_to_end(&mut self, stage: &'static str, cause: Cause) {
+        let before = self.result.failed_phases.len();
+        self.fail(stage, cause);
+        self.result.failed_phases.truncate(before);
+    }
+
     /// Writes down why a phase failed. The lane dies with its control connection, and lives on when
     /// the responder merely refused a phase.
     pub(crate) fn fail(&mut self, stage: &'static str, cause: Cause) {
@@ -309,6 +316,10 @@ impl Lane {
         } else {
             let advice = failure.advice();
             let advice = if advice.is_empty() { String::new() } else { format!("; {advice}") };
+            let failed = FailedPhase { stage: stage.to_owned(), reason: failure.to_string() };
+            if !self.result.failed_phases.contains(&failed) {
+                self.result.failed_phases.push(failed);
+            }
             // Before all that is only worth knowing: it is why something is missing.
             let warning = format!("{}: {failure}{advice}", self.version.name());
             if !self.warnings.contains(&warning) {
@@ -450,7 +461,7 @@ pub(crate) fn release_all(lanes: &mut [Lane]) {
     for lane in lanes {
         let Some(session) = lane.session() else { continue };
         if let Err(cause) = session.release() {
-            lane.fail("release", cause);
+            lane.fail_to_end("release", cause);
         }
     }
 }

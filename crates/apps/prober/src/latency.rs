@@ -383,7 +383,7 @@ impl Probe {
                 };
                 let Self::Tcp(old) = std::mem::replace(self, Self::Tcp(fresh)) else { return true };
                 if let Some(Err(cause)) = lane.session().map(|session| old.close(session)) {
-                    lane.fail("end the echo connection", cause);
+                    lane.fail_to_end("end the echo connection", cause);
                 }
                 lane.is_alive()
             }

@@ -148,7 +148,7 @@ fn search_path_mtu(lane: &mut Lane, target: &Target, watch: &mut Watch<'_>) {
     path::explore(lane);
     let (flow, session) = (lane.echo.take(), lane.session());
     if let Some(Err(cause)) = flow.zip(session).map(|(flow, session)| flow.close(session)) {
-        lane.fail("end a UDP flow", cause);
+        lane.fail_to_end("end a UDP flow", cause);
     }
 }
 

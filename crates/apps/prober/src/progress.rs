@@ -138,6 +138,10 @@ impl<'a> Watch<'a> {
     /// than was promised, the person who waits is told before it goes on. `round_trip` is what an
     /// exchange with the responder takes.
     pub(crate) fn announce(&mut self, rest: Span, round_trip: Span) {
+        if round_trip <= Span::ZERO {
+            // Nobody was reached, so that nothing follows.
+            return;
+        }
         self.announce_because(
             rest,
             &format!("an exchange with the responder takes {round_trip} on this path"),

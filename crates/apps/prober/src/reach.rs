@@ -182,7 +182,10 @@ fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
                 turn.is_silent(reason, OWN_HOST);
             }
             Some(errno) => turn.sends_nothing(errno),
-            None => turn.is_silent(silence(&found, &method, tcp.as_ref(), took, host), NOBODY),
+            None => {
+                let advice = turn.advice_on_silence(NOBODY);
+                turn.is_silent(silence(&found, &method, tcp.as_ref(), took, host), advice);
+            }
         }
         return;
     }

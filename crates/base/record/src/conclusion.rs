@@ -197,11 +197,12 @@ impl VersionResult {
         }
     }
 
-    /// How its bulk phases ended. Runs of a matrix are left out: those that are not complete are in
-    /// none of its figures.
+    /// How its bulk phases ended, those that could not be run included. Runs of a matrix are left
+    /// out: those that are not complete are in none of its figures.
     fn phase_outcomes(&self) -> impl Iterator<Item = Outcome> {
         let tcp = self.tcp.iter().map(|tcp| tcp.outcome);
-        tcp.chain(self.udp.iter().map(|udp| udp.outcome))
+        let failed = self.failed_phases.iter().map(|_| Outcome::Failed);
+        tcp.chain(self.udp.iter().map(|udp| udp.outcome)).chain(failed)
     }
 }
 

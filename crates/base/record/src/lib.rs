@@ -57,7 +57,7 @@ pub use latency::{Arrivals, DelayTail, ExchangeTotal, LatencyResult, LoadedLaten
 pub use limit::{Limit, LimitedBy, Side};
 pub use matrix::{MatrixCell, MatrixEnd, MatrixProtocol, MatrixResult, MatrixRun};
 pub use owd::{OwdClock, OwdReflector, OwdResult, OwdWay};
-pub use path::{MtuFinding, PathFacts, Reach, Unreachable};
+pub use path::{FailedPhase, MtuFinding, PathFacts, Reach, Unreachable};
 pub use path_rate::{
     MissingRate, NoRate, PathMetric, PathRate, PathUse, PathVerdict, RateBound, RateMode, RatePoint,
     TightLink,
@@ -161,6 +161,9 @@ pub struct VersionResult {
     /// Why there is nothing else, or why it ended early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreachable: Option<Unreachable>,
+    /// Phases that failed although the version was reached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_phases: Vec<FailedPhase>,
     /// Name resolution and connection set-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
@@ -208,6 +211,7 @@ impl VersionResult {
             address: None,
             local: None,
             unreachable: None,
+            failed_phases: Vec::new(),
             reach: None,
             path: None,
             latency: None,

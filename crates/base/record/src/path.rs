@@ -19,6 +19,17 @@ pub struct Unreachable {
     pub advice: String,
 }
 
+/// A phase that was to be run over a version that was reached, and failed: the responder refused
+/// it, nothing of its kind came through, or it could not go on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct FailedPhase {
+    /// What was to be done: "send trains".
+    pub stage: String,
+    /// Why it failed, in a sentence.
+    pub reason: String,
+}
+
 /// Name resolution and connection set-up.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]

@@ -100,8 +100,11 @@ impl Ceasing {
             unanswered: self.unanswered,
             not_sent: self.not_sent,
         };
-        let many = ceased.unanswered + ceased.not_sent >= MIN_SILENT;
-        (many && ceased.silent >= USUAL_SILENCE.max(patience)).then_some(ceased)
+        let questions = ceased.unanswered + ceased.not_sent;
+        let usual = USUAL_SILENCE.max(patience);
+        // Whoever waits for each answer before the next question asks few of them.
+        let is_long = questions >= MIN_SLOW && ceased.silent >= usual * 2;
+        ((questions >= MIN_SILENT && ceased.silent >= usual) || is_long).then_some(ceased)
     }
 }
 
@@ -109,6 +112,7 @@ impl Ceasing {
 pub const USUAL_SILENCE: Span = Span::from_secs(1);
 /// A few may be lost one by one.
 const MIN_SILENT: u64 = 4;
+const MIN_SLOW: u64 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -137,6 +141,17 @@ mod tests {
         assert_eq!(asked(300, |n| n < 250).ceased(Span::ZERO), None);
         assert_eq!(asked(900, |n| !(100..700).contains(&n)).ceased(Span::ZERO), None);
         assert_eq!(asked(300, |_| false).ceased(Span::ZERO), None);
+    }
+
+    #[test]
+    fn three_questions_that_each_waited_for_long_are_silence_as_well() {
+        let silent = |apart: u64| {
+            let mut ceasing = asked(10, |_| true);
+            (1..=3).for_each(|n| ceasing.unanswered(at(100 + n * apart)));
+            ceasing.ceased(Span::from_millis(500))
+        };
+        assert_eq!(silent(1000).unwrap().unanswered, 3);
+        assert_eq!(silent(900), None);
     }
 
     #[test]

@@ -238,9 +238,8 @@ impl EchoTrain {
             self.counts.not_sent += 1;
             self.counts.outstanding -= 1;
             self.events.push_back(EchoEvent::NotSent { seq, why });
-            // Wait as for an answer: asking again at once would spin for as long as the system
-            // refuses.
-            self.schedule.turn_over(now + self.plan.patience);
+            // Asking again at once would spin for as long as the system refuses.
+            self.schedule.turn_over(now + NOT_SENT_PAUSE.min(self.plan.patience));
         }
     }
 
@@ -349,6 +348,9 @@ const LEAD: Span = Span::from_micros(200);
 /// than this. The last requests that have no answer by then are abandoned and not lost, which drops
 /// the slowest of the last few.
 const LINGER: Span = Span::from_millis(250);
+/// Until the next request where the system has refused one: a route that is back soon is noticed
+/// soon.
+const NOT_SENT_PAUSE: Span = Span::from_millis(100);
 
 #[cfg(test)]
 mod tests;

@@ -38,7 +38,13 @@ impl Metric {
         let tcp = || v.tcp.iter().any(|it| failed(it.pedigree.direction, it.outcome));
         let udp = || v.udp.iter().any(|it| failed(it.pedigree.direction, it.outcome));
         let speaks_of = |what: &str| self.name.split('.').next() == Some(what);
-        (speaks_of("udp") && udp()) || (["tcp", "loaded", "rpm"].into_iter().any(speaks_of) && tcp())
+        let ran = |stage: &str| v.failed_phases.iter().any(|phase| phase.stage == stage);
+        let of_trains = ["capacity", "available"].into_iter().any(speaks_of) && ran("send trains");
+        let of_bulk = ["udp", "matrix"].into_iter().any(speaks_of) && ran("measure throughput");
+        of_trains
+            || of_bulk
+            || (speaks_of("udp") && udp())
+            || (["tcp", "loaded", "rpm"].into_iter().any(speaks_of) && tcp())
     }
 }
 
@@ -420,7 +426,16 @@ fn matrix(
 fn path_rates(v: &VersionResult, metric: PathMetric, only: Option<Direction>) -> Vec<(&'static str, f64)> {
     let wanted =
         |r: &&PathRate| r.metric == metric && only.is_none_or(|direction| r.pedigree.direction == direction);
-    let figure = |r: &PathRate| Some((r.pedigree.direction.name(), r.rate.as_ref()?.estimate));
+    let figure = |r: &PathRate| {
+        let rate = r.rate.as_ref()?;
+        // What is printed: of a bound, that.
+        let shown = match r.bound {
+            RateBound::None => rate.estimate,
+            RateBound::AtLeast => rate.lo,
+            RateBound::AtMost => rate.hi,
+        };
+        Some((r.pedigree.direction.name(), shown))
+    };
     v.path_rates.iter().filter(wanted).filter_map(figure).collect()
 }
 
@@ -431,6 +446,21 @@ fn best(result: &MatrixResult) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bound_is_judged_as_it_is_printed() {
+        let mut version = crate::render::fixture::capacity().versions[0].clone();
+        version.path_rates.truncate(1);
+        let of = &mut version.path_rates[0];
+        let rate = of.rate.as_mut().unwrap();
+        (rate.lo, rate.estimate, rate.hi) = (16.3e6, 20.4e6, 25e6);
+        let values = [(RateBound::AtLeast, 16.3e6), (RateBound::None, 20.4e6), (RateBound::AtMost, 25e6)];
+        for (bound, shown) in values {
+            version.path_rates[0].bound = bound;
+            let judged = path_rates(&version, version.path_rates[0].metric, None);
+            assert_eq!(judged.iter().map(|(_, value)| *value).collect::<Vec<_>>(), [shown]);
+        }
+    }
 
     #[test]
     fn loss_of_a_stream_that_was_not_sent_or_not_followed_is_not_measured() {

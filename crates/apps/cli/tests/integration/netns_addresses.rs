@@ -211,3 +211,77 @@ fn what_this_hosts_own_firewall_drops_of_one_protocol_or_in_part_is_not_lost() {
     // Where not everything was sent, no loss has been measured that could be small enough.
     assert_ne!(finished.code, Some(0), "{finished:#?}");
 }
+
+/// The kernel itself says "host unreachable" where ARP or neighbour discovery has no answer, with
+/// this host's own address as the sender of the error.
+#[test]
+fn what_this_host_says_of_a_missing_neighbour_is_no_hop_and_no_answer() {
+    if !permitted() {
+        return;
+    }
+    let pair = pair("neighbour");
+    let runs: Vec<_> = ["10.77.0.77", "fd00:77::77"]
+        .into_iter()
+        .flat_map(|host| ["hops", "reach"].map(|command| [command, host, "-t", "6s", "--max-hops", "3"]))
+        .map(|[command, host, t, time, hops, three]| {
+            let of_hops: &[&str] = if command == "hops" { &[hops, three] } else { &[] };
+            start(&pair, &[&[command, host, t, time], of_hops].concat())
+        })
+        .collect();
+    for program in runs {
+        let finished = program.finish_within(LIMIT).exits_with(2);
+        let record = finished.record();
+        let [found] = &record.versions[..] else { panic!("{record:#?}") };
+        let why = found.unreachable.as_ref().unwrap_or_else(|| panic!("{record:#?}"));
+        assert!(found.hops.is_none() && found.reach_probes.is_empty(), "{found:#?}");
+        assert!(why.advice.contains("ARP or neighbour discovery had no answer"), "{why:?}");
+        assert!(!why.reason.contains("answers"), "{why:?}");
+    }
+}
+
+/// A request that waits for the answer to the one before asks little where nothing comes.
+#[test]
+fn a_ping_pong_whose_route_is_gone_did_not_measure_to_its_end() {
+    if !permitted() {
+        return;
+    }
+    let pair = pair("ping-pong");
+    let _responder = responder(&pair, &[]);
+    let host = pair.right().v4().to_string();
+    let arguments = ["latency", &host, "--ping-pong", "-t", "4s", "--expect", "loss<1%"];
+    let program = start(&pair, &arguments);
+    clock::sleep(Span::from_secs(1));
+    pair.left().ip(&["route", "delete", "10.77.0.0/24"]).unwrap();
+    let finished = program.finish_within(LIMIT).exits_with(2);
+    let record = finished.record();
+    let found = over(&record, IpVersion::V4);
+    let why = found.unreachable.as_ref().unwrap_or_else(|| panic!("{record:#?}"));
+    assert!(why.reason.contains("not sent") || why.reason.contains("no answer"), "{why:?}");
+    assert!(record.expectations.iter().all(|it| !it.held), "{:#?}", record.expectations);
+    assert!(record.elapsed > Span::from_secs(3), "it does not end before its time: {}", record.elapsed);
+}
+
+/// Nothing of a second phase came although the first had worked, and the control connection lives.
+#[test]
+fn a_stream_that_could_not_begin_is_a_phase_that_failed() {
+    if !permitted() {
+        return;
+    }
+    let pair = pair("begins");
+    let _responder = responder(&pair, &[]);
+    let host = pair.right().v4().to_string();
+    let arguments = ["udp", &host, "--bidir", "-b", "1M", "-t", "1s", "--expect", "udp.up>1k"];
+    let trains = ["capacity", &host, "--bidir", "-t", "2s", "--expect", "capacity>1k"];
+    let runs = [&arguments[..], &trains[..]];
+    let drop_udp = "add table inet own; add chain inet own in { type filter hook input priority 0; }; add rule inet own in \
+         meta l4proto udp drop";
+    // The set-up of trains and streams goes over UDP, too.
+    assert!(pair.right().command("nft").arg(drop_udp).status().unwrap().success());
+    for arguments in runs {
+        let finished = start(&pair, arguments).finish_within(LIMIT).exits_with(2);
+        let record = finished.record();
+        let found = over(&record, IpVersion::V4);
+        assert!(!found.failed_phases.is_empty(), "{record:#?}");
+        assert!(record.expectations.iter().all(|it| !it.held), "{:#?}", record.expectations);
+    }
+}

@@ -312,6 +312,10 @@ impl System {
         let Some(error) = told.icmp.filter(|error| !error.is_local) else { return };
         let Some(from) = error.from else { return };
         let Some(verdict) = Verdict::of(self.version, error.kind, error.code, error.info) else { return };
+        if verdict == Verdict::Refused && from != self.destination && self.is_own(from) {
+            self.counts.no_neighbour += 1;
+            return;
+        }
         let place = match kind {
             // The kernel hands over what followed the quoted UDP header, or the quoted ICMP message
             // as a whole.
@@ -343,6 +347,10 @@ impl System {
         if !underway.answered(place, kind == Kind::Udp, reply) {
             self.note_late(kind, underway.first.wrapping_add(place), reply);
         }
+    }
+
+    fn is_own(&self, address: IpAddr) -> bool {
+        self.local().is_some_and(|local| local.ip() == address)
     }
 
     /// The place of a probe whose answer quotes no payload: the only one that waits, or the oldest
