@@ -205,6 +205,17 @@ test("two datagrams a gap apart came at the rate of one per gap", () => {
   expect(up.goodput).toBe(Math.round((1472 * 8e9) / 148e6));
 });
 
+test("a rate does not hide that the end of a stream was lost", () => {
+  // Half of six datagrams came, the first ones.
+  const report = { received: 3, bytes: 600, elapsed: 20e6 };
+  const up = udpResult({ ...stream("up"), report }, "IPv4")!;
+  expect(up.goodput).toBe(up.sent_rate! / 2);
+  expect(up.packets_per_second! * 200 * 8).toBeCloseTo(up.goodput!, -1);
+  // What came after the receiver had stopped listening is unknown, and lowers nothing.
+  const cut = udpResult({ ...stream("up"), report: { ...report, observed: 3 } }, "IPv4")!;
+  expect(cut.goodput).toBe((400 * 8e9) / 20e6);
+});
+
 test("what the receiver could not observe is unknown and not lost", () => {
   const up = stream("up");
   const cut = udpResult({ ...up, report: { ...up.report, observed: 5 } }, "IPv4")!;

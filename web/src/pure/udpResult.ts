@@ -63,8 +63,13 @@ export function udpResult(run: DatagramRun, version: Version): UdpResult | undef
   const host = lost === 0 ? 0 : dropped === undefined ? undefined : Math.min(lost, dropped);
   const planned = run.gap === null ? undefined : Math.round((run.length * 8e9) / run.gap);
   const rate = (end: UdpEnd, bytes: number) => (end.elapsed > 0 && bytes > 0 ? Math.round((bytes * 8e9) / end.elapsed) : undefined);
-  // From the first arrival to the last all have come but the first.
-  const [sentRate, goodput] = [rate(sender, sender.bytes), rate(receiver, receiver.bytes - run.length)];
+  const sentRate = rate(sender, sender.bytes);
+  // From the first arrival to the last all have come but the first. What was lost at the end lowers the rate as other losses do: it is
+  // taken over the time of sending where that was longer, if this end listened until then.
+  const wasSentForLonger = typeof receiver.observed !== "number" && sender.elapsed > receiver.elapsed;
+  const over = wasSentForLonger ? sender.elapsed : receiver.elapsed;
+  const within = wasSentForLonger ? received : received - 1;
+  const goodput = rate({ ...receiver, elapsed: over }, wasSentForLonger ? receiver.bytes : receiver.bytes - run.length);
   return {
     pedigree: {
       method: "web-datagrams",
@@ -83,7 +88,7 @@ export function udpResult(run: DatagramRun, version: Version): UdpResult | undef
     sent,
     ...told(sender, "not_sent"),
     received,
-    ...(receiver.elapsed > 0 && received > 1 ? { packets_per_second: (received - 1) / (receiver.elapsed / 1e9) } : {}),
+    ...(over > 0 && received > 1 ? { packets_per_second: within / (over / 1e9) } : {}),
     loss: {
       lost,
       ...(host === undefined ? {} : { host, network: lost - host }),

@@ -282,6 +282,45 @@ mod tests {
         assert_eq!(Exit::from(silent.conclusion()), Exit::NotMeasured);
     }
 
+    /// 8,610 of 8,610 datagrams were lost, and the exit code was that of a measurement.
+    #[test]
+    fn what_was_lost_from_the_first_packet_to_the_last_is_no_figure() {
+        use netaware_record::Outcome;
+        let settled = |mut record: Record| {
+            record.expectations.clear();
+            record.settle();
+            (Exit::from(record.conclusion()), record.outcome, record.missing())
+        };
+        let nothing_came = |record: &mut Record, versions: usize| {
+            for version in record.versions.iter_mut().take(versions) {
+                for udp in &mut version.udp {
+                    (udp.received, udp.loss.lost, udp.loss.unknown) = (0, udp.sent, 0);
+                }
+                for delay in [&mut version.latency, &mut version.latency_tcp].into_iter().flatten() {
+                    (delay.received, delay.lost) = (0, delay.sent);
+                }
+            }
+        };
+        for (fixture, what) in [
+            (fixture::udp as fn() -> Record, "datagrams that were sent"),
+            (fixture::latency, "requests that were sent"),
+        ] {
+            let mut record = fixture();
+            nothing_came(&mut record, usize::MAX);
+            let versions = record.versions.len();
+            let (code, outcome, said) = settled(record);
+            assert_eq!(
+                (code, outcome, said.len()),
+                (Exit::NotMeasured, Outcome::Failed, versions),
+                "{said:?}"
+            );
+            assert!(said[0].ends_with(what), "{said:?}");
+        }
+        let mut half = fixture::test();
+        nothing_came(&mut half, 1);
+        assert_eq!(settled(half).0, Exit::Done, "the other version was measured");
+    }
+
     #[test]
     fn a_measurement_that_broke_over_every_version_is_none() {
         let mut broken = fixture::half();

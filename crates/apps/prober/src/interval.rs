@@ -1,6 +1,7 @@
 //! Joins fine slices into the intervals that a person watches.
 
-use netaware_record::{Direction, IpVersion};
+use netaware_probe::loss_split;
+use netaware_record::{Direction, IpVersion, ReceiverTick};
 use netaware_units::{BitRate, ByteCount, Span};
 
 use crate::bulk::Tick;
@@ -12,6 +13,9 @@ pub(crate) struct IntervalMeter {
     every: Span,
     forward: Open,
     reverse: Open,
+    /// Slices in which no datagram came, of each direction: what was lost in them is known once one
+    /// does.
+    held: [Vec<ReceiverTick>; 2],
 }
 
 #[derive(Default)]
@@ -29,14 +33,13 @@ struct Open {
 
 impl IntervalMeter {
     pub(crate) fn new(version: IpVersion, every: Span) -> Self {
-        Self { version, every, forward: Open::default(), reverse: Open::default() }
+        Self { version, every, forward: Open::default(), reverse: Open::default(), held: Default::default() }
     }
 
     /// Adds a slice; tells the interval once it is long enough. The sender's figures come from
     /// another clock and another message, so they are those known when the receiver's interval
     /// closed.
     pub(crate) fn take(&mut self, direction: Direction, tick: &Tick, watch: &mut Watch<'_>) {
-        let every = self.every;
         let open = self.open(direction);
         match tick {
             Tick::Begun(lasts) => watch.has_begun(*lasts),
@@ -50,27 +53,46 @@ impl IntervalMeter {
                 (open.rtt, open.cwnd) = (tick.rtt, tick.cwnd);
             }
             Tick::Receiver(tick) => {
-                open.end = tick.end;
-                open.length += tick.length;
-                open.bytes += tick.bytes;
-                open.packets += tick.packets;
-                open.lost += tick.lost;
-                open.is_udp = tick.streams == 0;
-                // Half a slice of tolerance: slices are cut by a clock that is a little late each
-                // time.
-                if open.length + tick.length / 2 >= every {
-                    self.tell(direction, watch);
+                let is_silent = tick.streams == 0 && tick.packets == 0 && tick.lost == 0;
+                let held = &mut self.held[usize::from(direction == Direction::Reverse)];
+                held.push(*tick);
+                let lasted: Span = held.iter().map(|tick| tick.length.or_zero()).sum();
+                if !is_silent || lasted > MAX_HELD {
+                    self.release(direction, watch);
                 }
             }
         }
     }
 
-    /// Tells what is left.
-    pub(crate) fn flush(&mut self, watch: &mut Watch<'_>) {
-        for direction in [Direction::Forward, Direction::Reverse] {
-            if self.open(direction).length.0 > 0 {
+    /// Adds the slices that were held back.
+    fn release(&mut self, direction: Direction, watch: &mut Watch<'_>) {
+        let every = self.every;
+        let held = std::mem::take(&mut self.held[usize::from(direction == Direction::Reverse)]);
+        for tick in loss_split::placed(&held) {
+            let open = self.open(direction);
+            open.end = tick.end;
+            open.length += tick.length;
+            open.bytes += tick.bytes;
+            open.packets += tick.packets;
+            open.lost += tick.lost;
+            open.is_udp = tick.streams == 0;
+            // Half a slice of tolerance: slices are cut by a clock that is a little late each time.
+            if open.length + tick.length / 2 >= every {
                 self.tell(direction, watch);
             }
+        }
+    }
+
+    /// Tells what is left, unless nothing came any more: then the stream was over.
+    pub(crate) fn flush(&mut self, watch: &mut Watch<'_>) {
+        for direction in [Direction::Forward, Direction::Reverse] {
+            self.release(direction, watch);
+            let open = self.open(direction);
+            let has_come = open.bytes > ByteCount(0) || open.packets > 0 || open.lost != 0;
+            if open.length.0 > 0 && has_come {
+                self.tell(direction, watch);
+            }
+            *self.open(direction) = Open::default();
         }
     }
 
@@ -98,10 +120,52 @@ impl IntervalMeter {
     }
 }
 
+/// A person who watches an outage sees it no later than this.
+const MAX_HELD: Span = Span::from_secs(1);
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use netaware_record::ReceiverTick;
+
+    /// The lines of a stream: datagrams that came and that were lost.
+    fn lines(slices: &[(u64, i64)]) -> Vec<(u64, i64)> {
+        let mut told = Vec::new();
+        let mut listener = |progress| told.push(progress);
+        let mut watch = Watch::new(Span::from_secs(1), &mut listener);
+        let mut meter = IntervalMeter::new(IpVersion::V4, Span::from_secs(1));
+        for (n, (packets, lost)) in (1..).zip(slices) {
+            let tick = ReceiverTick {
+                end: Span::from_millis(100 * n),
+                length: Span::from_millis(100),
+                bytes: ByteCount(packets * 1472),
+                packets: *packets,
+                lost: *lost,
+                ..ReceiverTick::default()
+            };
+            meter.take(Direction::Reverse, &Tick::Receiver(tick), &mut watch);
+        }
+        meter.flush(&mut watch);
+        let counts = |line: &Progress| match line {
+            Progress::Interval { packets, lost, .. } => Some((packets.unwrap(), lost.unwrap())),
+            _ => None,
+        };
+        told.iter().filter_map(counts).collect()
+    }
+
+    #[test]
+    fn losses_stand_in_the_second_in_which_they_were() {
+        let cut = [vec![(43, 0); 6], vec![(0, 0); 4], vec![(43, 172)], vec![(43, 0); 9]].concat();
+        assert_eq!(lines(&cut), [(258, 172), (430, 0)]);
+        // Nobody waits longer than a second to see that nothing comes.
+        let dead = [vec![(43, 0); 5], vec![(0, 0); 30]].concat();
+        assert_eq!(lines(&dead), [(215, 0), (0, 0), (0, 0)]);
+    }
+
+    #[test]
+    fn a_stream_that_is_over_has_no_empty_row_behind_it() {
+        let over = [vec![(43, 0); 20], vec![(0, 0); 1]].concat();
+        assert_eq!(lines(&over), [(430, 0), (430, 0)]);
+    }
 
     #[test]
     fn slices_add_up_to_intervals_and_a_rest() {

@@ -4,6 +4,7 @@ mod comparison;
 mod ends;
 pub(crate) mod hops;
 mod latency;
+mod outages;
 pub(crate) mod owd;
 pub(crate) mod path_rates;
 pub(crate) mod reach;
@@ -163,14 +164,16 @@ pub(crate) fn finish(
     let ttl = if opened.request.options.contains_key("ttl") { Ttl::Asked } else { Ttl::Usual };
     for (lane, found) in lanes.into_iter().zip(findings) {
         let mut result = version_result(lane, found, ttl);
-        path_rates::mark_peaks(&mut result);
+        path_rates::mark_peaks(&mut result, &tcp::cut(&found.tcp));
         versions.push(result);
     }
     for (result, found) in versions.iter().zip(findings) {
         let name = result.version.name();
         warnings.extend(tcp::warnings(&found.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
         warnings.extend(udp::warnings(&found.udp).into_iter().map(|warning| format!("{name}: {warning}")));
-        warnings.extend(latency::outages(&found.idle).map(|warning| format!("{name}: {warning}")));
+        warnings.extend(outages::warning(found).map(|warning| format!("{name}: {warning}")));
+        let fell = tcp::fell_behind(&result.tcp, &result.udp, &found.tcp);
+        warnings.extend(fell.into_iter().map(|warning| format!("{name}: {warning}")));
     }
     warnings.extend(warnings_of(&versions, told));
     if cut.contains(&Cut::Unexplained) {
@@ -364,12 +367,10 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
             ));
         }
         warnings.extend(ends::warnings(&result.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
-        let hurried = result.udp.iter().filter_map(udp::came_faster);
+        let hurried =
+            result.udp.iter().filter_map(|it| udp::came_faster(it).or_else(|| udp::came_slower(it)));
         warnings.extend(hurried.map(|warning| format!("{name}: {warning}")));
         for tcp in &result.tcp {
-            if let Some(what) = tcp::fell_behind(tcp, &result.tcp) {
-                warnings.push(format!("{name}: {what}"));
-            }
             if let Some(left) = tcp.queue_left.filter(|left| left.drained >= LONG_DRAIN) {
                 warnings.push(format!(
                     "{name}: TCP {} with {} {} left {} in the path's queues when its time was up, which took {} to drain",

@@ -280,7 +280,7 @@ impl Transport {
     pub(crate) fn method(self) -> &'static str {
         match self {
             Self::Udp => "latency",
-            Self::Tcp => "latency-tcp",
+            Self::Tcp => netaware_record::OVER_TCP,
         }
     }
 }

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_record::{Direction, IpVersion, Outcome, Record};
+use netaware_record::{Direction, IpVersion, Outcome, Record, TcpResult};
 use netaware_units::{BitRate, SendRate, Span};
 use netaware_wire::control::{MIN_DRAIN, TcpPlan};
 
@@ -115,6 +115,11 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         record.warnings.insert(0, what.to_owned());
     }
     // What failed is said first: a reader takes the first warning for the reason.
+    let in_vain =
+        request.tcp && record.versions.iter().flat_map(|it| &it.tcp).all(TcpResult::carried_nothing);
+    if in_vain {
+        course.left_out.no_time_is_enough();
+    }
     record.warnings.extend(course.left_out.warnings(course.rounds_run, course.ask.rounds));
     record
 }
@@ -621,8 +626,10 @@ impl Course {
 
 /// What TCP showed that a single stream of datagrams may go by: the latest rate of several streams,
 /// and no more than one stream alone had once it had warmed up, where others' flows have a fair
-/// share each.
+/// share each. What an outage fell into counts only where there is nothing else.
 fn for_one_flow(seen: &[(u16, Seen)]) -> Option<SendRate> {
+    let whole: Vec<(u16, Seen)> = seen.iter().filter(|(_, seen)| !seen.is_cut).copied().collect();
+    let seen = if whole.iter().any(|(_, seen)| seen.lasting().is_some()) { &whole } else { seen };
     let latest = |is_wanted: &dyn Fn(u16, &Seen) -> bool| {
         let wanted = seen.iter().rev().filter(|(streams, seen)| is_wanted(*streams, seen));
         wanted.map(|(_, seen)| seen).find_map(Seen::lasting)
@@ -749,6 +756,10 @@ mod tests {
         // One that was still speeding up shows a lower bound.
         assert_eq!(for_one_flow(&[(1, seen(5_800, true)), (4, seen(13_200, false))]), Some(rate(13_200)));
         assert_eq!(for_one_flow(&[(1, seen(5_800, true))]), Some(rate(5_800)));
+        // An outage fell into the transfer of several streams.
+        let cut = |kbits| Seen { is_cut: true, ..seen(kbits, false) };
+        assert_eq!(for_one_flow(&[(1, seen(33_700, false)), (4, cut(746))]), Some(rate(33_700)));
+        assert_eq!(for_one_flow(&[(1, cut(900)), (4, cut(746))]), Some(rate(746)));
         assert_eq!(for_one_flow(&[]), None);
     }
 

@@ -195,6 +195,8 @@ fn sender_tells_all(order: &TcpOrder, ended: &Ended) -> bool {
 pub(crate) struct UdpRound {
     pub(crate) order: UdpOrder,
     pub(crate) ended: Ended,
+    /// Another stream ran at the same time.
+    pub(crate) at_once: bool,
 }
 
 impl UdpRound {
@@ -316,7 +318,8 @@ pub(crate) fn udp(
     let jobs = orders.iter().map(job).collect();
     let tell_every = orders.first().and_then(|order| order.tell_every);
     let (ended, _) = run(lane, target, jobs, None, tell_every, stop, watch);
-    orders.into_iter().zip(ended).map(|(order, ended)| UdpRound { order, ended }).collect()
+    let at_once = orders.len() > 1;
+    orders.into_iter().zip(ended).map(|(order, ended)| UdpRound { order, ended, at_once }).collect()
 }
 
 fn run(

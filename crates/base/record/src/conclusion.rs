@@ -5,7 +5,8 @@
 //! version was measured whole: that one of two IP versions is missing or broken is a result, and
 //! the record says why. Of the versions that count, the worst end of a phase is the end of the
 //! whole. Where nothing was measured at all, nothing is complete; nor is it where one of the things
-//! that were asked for has a figure over no version.
+//! that were asked for has a figure over no version, and what was lost from the first packet to the
+//! last has none.
 
 use std::fmt;
 
@@ -125,11 +126,15 @@ impl Record {
         let reached =
             self.versions.iter().filter(|version| version.unreachable.is_none() || version.has_figures());
         let missing = reached.flat_map(|version| {
+            let name = version.version.name();
             let without = asked.iter().filter(|asked| !version.has_figure_of(**asked));
-            let whole = without.map(ToString::to_string);
-            let what = whole.chain(self.missing_ways(version));
-            what.map(|what| format!("{}: there is no figure of {what}", version.version.name()))
-                .collect::<Vec<_>>()
+            let whole = without.map(|asked| match version.went_in_vain(*asked) {
+                Some(what) => format!("{name}: nothing came of the {what} that were sent"),
+                None => format!("{name}: there is no figure of {asked}"),
+            });
+            let ways = self.missing_ways(version).into_iter();
+            let ways = ways.map(|what| format!("{name}: there is no figure of {what}"));
+            whole.chain(ways).collect::<Vec<_>>()
         });
         missing.collect()
     }
@@ -178,7 +183,7 @@ impl VersionResult {
     /// Something left this host or came to it, so that there is something to say of the path.
     fn is_measured(&self) -> bool {
         let metrics = [Asked::Latency, Asked::Tcp, Asked::Udp, Asked::Matrix];
-        metrics.into_iter().any(|asked| self.has_figure_of(asked))
+        metrics.into_iter().any(|asked| self.has_figure_of(asked) || self.went_in_vain(asked).is_some())
             || self.path_rates.iter().any(|rate| rate.rate.is_some())
             || self.owd.as_ref().is_some_and(|owd| owd.sent > 0)
             || self.hops.is_some()
@@ -189,11 +194,27 @@ impl VersionResult {
         match asked {
             Asked::Latency => {
                 let delays = [&self.latency, &self.latency_tcp];
-                delays.into_iter().flatten().any(|latency| latency.settled() > 0)
+                delays.into_iter().flatten().any(|latency| latency.received > 0)
             }
             Asked::Tcp => self.tcp.iter().any(TcpResult::has_rate),
-            Asked::Udp => self.udp.iter().any(|udp| udp.sent > 0 || udp.received > 0),
+            Asked::Udp => self.udp.iter().any(|udp| udp.received > 0),
             Asked::Matrix => self.matrix.iter().any(MatrixResult::has_whole_run),
+        }
+    }
+
+    /// What was sent where all of it was lost: that is a finding, and no figure of what the path
+    /// carries.
+    fn went_in_vain(&self, asked: Asked) -> Option<&'static str> {
+        if self.has_figure_of(asked) {
+            return None;
+        }
+        match asked {
+            Asked::Latency => {
+                let delays = [&self.latency, &self.latency_tcp];
+                delays.into_iter().flatten().any(|latency| latency.settled() > 0).then_some("requests")
+            }
+            Asked::Udp => self.udp.iter().any(|udp| udp.sent > 0).then_some("datagrams"),
+            Asked::Tcp | Asked::Matrix => None,
         }
     }
 

@@ -100,7 +100,8 @@ impl VersionResult {
         let time = |name, span| (name, Direction::RoundTrip, HeadlineValue::Time(span));
         let idle = self.latency.as_ref().or(self.latency_tcp.as_ref());
         let median = idle.and_then(|it| it.rtt.as_ref()).map(|rtt| time("rtt.p50", rtt.p50));
-        let lost = self.latency.as_ref().and_then(|it| share(it.lost, it.settled()));
+        let delay = self.latency.as_ref().filter(|it| !it.hides_losses());
+        let lost = delay.and_then(|it| share(it.lost, it.settled()));
         let hop = self.hops.as_ref().and_then(|it| it.hops.last()?.rtt_min).map(|rtt| time("hops.rtt", rtt));
         let echo = self.reach_probes.iter().find(|it| it.protocol == ReachProtocol::Echo);
         // A probe without privileges has no echoes; what else answered stands for them.

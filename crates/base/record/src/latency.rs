@@ -136,11 +136,20 @@ impl LatencyResult {
         self.received.saturating_add(self.lost)
     }
 
+    /// Whether a loss could not have been seen: TCP sends lost packets again, and no request went
+    /// without an answer.
+    pub fn hides_losses(&self) -> bool {
+        self.lost == 0 && self.pedigree.method == OVER_TCP
+    }
+
     /// Payload of a response.
     pub fn response_payload(&self) -> ByteCount {
         self.response.unwrap_or(self.payload)
     }
 }
+
+/// The method of requests over TCP.
+pub const OVER_TCP: &str = "latency-tcp";
 
 /// How the requests of an open loop follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

@@ -24,8 +24,9 @@ pub struct UdpResult {
     /// Payload rate that left the sender; absent when nobody could tell, and when nothing left.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
     pub sent_rate: Option<BitRate>,
-    /// Payload rate at the receiver, duplicates left out; absent when it never reported, and when
-    /// less than two datagrams came: no time passes between fewer.
+    /// Payload rate at the receiver, duplicates left out, over the time from first to last datagram
+    /// as it came or as it left, whichever is longer; absent when it never reported, and when less
+    /// than two datagrams came: no time passes between fewer.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
     pub goodput: Option<BitRate>,
     /// The same rates with all that a link has to carry besides.
@@ -54,7 +55,8 @@ pub struct UdpResult {
     /// Overtaken (RFC 4737 §3); absent when the receiver never reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reordered: Option<u64>,
-    /// Receiver's slices.
+    /// Receiver's slices, each with what was lost in it: what was found missing after slices in
+    /// which nothing came is spread over them.
     #[serde(default)]
     pub ticks: Vec<ReceiverTick>,
     /// The sending end, over all rounds that it reported; absent when it never did. Percentiles are

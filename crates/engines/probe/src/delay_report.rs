@@ -148,15 +148,17 @@ impl EchoRound {
         self.log.samples.iter().map(arrival).collect()
     }
 
-    /// Outages, of requests this far apart. `None` where some were not sent, or their fate is not
-    /// known: they might be in the rows of those without an answer.
+    /// Outages, of requests this far apart. Requests after the last answer whose fate is not known
+    /// are left out. `None` where some were not sent, or others' fate is not known: they might be
+    /// in the rows of those without an answer.
     pub fn outages(&self, spacing: Span) -> Option<Outages> {
-        if self.counts.not_sent + self.counts.abandoned > 0 {
+        let (sent, abandoned) = (self.counts.sent(), self.counts.abandoned);
+        let answered = self.log.samples.iter().map(|sample| sample.seq);
+        let after_the_last = sent - answered.clone().next_back().map_or(0, |last| last + 1).min(sent);
+        if self.counts.not_sent > 0 || abandoned > after_the_last {
             return None;
         }
-        let sent = self.counts.sent();
-        let answered = self.log.samples.iter().map(|sample| sample.seq);
-        Some(Outages::between(answered.chain([sent]), sent, spacing))
+        Some(Outages::between(answered, sent - abandoned, spacing))
     }
 
     /// Delay variation of blocks of neighbours, in nanoseconds: 95th percentile minus minimum of
@@ -316,7 +318,13 @@ fn pedigree(rounds: &[EchoRound], context: &Context, claims: bool) -> Pedigree {
     let uncertainty = clocks.map_or_else(
         || "nothing was answered".to_owned(),
         |clocks| {
-            let stamps = format!("exact order statistics; stamps off by up to {}", clocks.error);
+            let error = match clocks.error {
+                Span::ZERO if clocks.local == ClockSource::Application => {
+                    "stamps are the program's, taken when it came round to it".to_owned()
+                }
+                error => format!("stamps off by up to {error}"),
+            };
+            let stamps = format!("exact order statistics; {error}");
             if rounds.iter().any(|round| round.log.untold) {
                 return format!("{stamps}; responder's time in it: its answers carry no stamps");
             }

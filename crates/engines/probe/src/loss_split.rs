@@ -14,6 +14,7 @@
 //! 2001. Losses come in runs, for which any binomial interval is too narrow.
 
 use netaware_record::{HostDrops, Interval, LossSplit, ReceiverTick, UdpReceiverEnd};
+use netaware_units::Span;
 
 /// Splits the loss of one stream. Without a receiver's report the fate of all is unknown.
 pub fn split(sent: u64, receiver: Option<&UdpReceiverEnd>) -> LossSplit {
@@ -84,6 +85,45 @@ pub fn sum(drops: impl IntoIterator<Item = HostDrops>) -> HostDrops {
     sum.unwrap_or_default()
 }
 
+/// The slices of one stream with each loss in the slice in which it happened. A receiver finds out
+/// about datagrams that did not come when a later one does; what it finds after slices without any
+/// was lost in those, evenly, and before the later one in its own.
+pub fn placed(ticks: &[ReceiverTick]) -> Vec<ReceiverTick> {
+    let mut placed = ticks.to_vec();
+    let mut silent_since = None;
+    for at in 0..placed.len() {
+        if placed[at].packets == 0 && placed[at].lost == 0 {
+            silent_since.get_or_insert(at);
+            continue;
+        }
+        if let Some(first) = silent_since.take() {
+            spread(&mut placed[first..=at]);
+        }
+    }
+    placed
+}
+
+/// Spreads what was found in the last of these slices over them.
+fn spread(slices: &mut [ReceiverTick]) {
+    let Some((found, silent)) = slices.split_last_mut() else { return };
+    let Some(lost) = u64::try_from(found.lost).ok().filter(|lost| *lost > 0) else { return };
+    let over: Span = silent.iter().map(|slice| slice.length.or_zero()).sum();
+    let whole = (over + found.length.or_zero()).secs_f64();
+    if silent.is_empty() || whole <= 0.0 {
+        return;
+    }
+    let usual = (lost + found.packets) as f64 / whole * found.length.or_zero().secs_f64();
+    let own = ((usual - found.packets as f64).max(0.0).round() as u64).min(lost);
+    let (mut left, mut time_left) = (lost - own, over);
+    found.lost = i64::try_from(own).unwrap_or(i64::MAX);
+    for slice in silent {
+        let share = slice.length.or_zero().secs_f64() / time_left.secs_f64().max(1e-9);
+        let part = ((left as f64 * share).round() as u64).min(left);
+        slice.lost = i64::try_from(part).unwrap_or(i64::MAX);
+        (left, time_left) = (left - part, time_left - slice.length.or_zero());
+    }
+}
+
 /// Loss of each slice, `lost / (lost + packets)`, in order: samples for the comparison. Slices in
 /// which nothing was expected are left out; one in which late datagrams filled older holes counts
 /// as without loss.
@@ -102,6 +142,30 @@ const Z95: f64 = 1.959_963_984_540_054;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// 172 datagrams that were lost between 0.6 and 1.0 s stood in the second after it.
+    #[test]
+    fn losses_are_those_of_the_slices_in_which_nothing_came() {
+        let slice = |(n, (packets, lost)): (i64, &(u64, i64))| ReceiverTick {
+            end: Span::from_millis(100) * (n + 1),
+            length: Span::from_millis(100),
+            packets: *packets,
+            lost: *lost,
+            ..ReceiverTick::default()
+        };
+        let of = |slices: &[(u64, i64)]| {
+            let ticks: Vec<ReceiverTick> = (0..).zip(slices).map(slice).collect();
+            placed(&ticks).iter().map(|tick| (tick.packets, tick.lost)).collect::<Vec<_>>()
+        };
+        let cut = of(&[(43, 0), (43, 1), (0, 0), (0, 0), (0, 0), (0, 0), (43, 172), (43, 0)]);
+        assert_eq!(cut, [(43, 0), (43, 1), (0, 43), (0, 43), (0, 43), (0, 43), (43, 0), (43, 0)]);
+        // It came again in the middle of a slice.
+        assert_eq!(of(&[(43, 0), (0, 0), (0, 0), (23, 106)]), [(43, 0), (0, 43), (0, 43), (23, 20)]);
+        // Late datagrams that fill holes, losses one by one, and a stream that is over are left alone.
+        for same in [&[(0, 0), (43, -2)][..], &[(40, 3), (41, 2)], &[(43, 0), (0, 0), (0, 0)], &[]] {
+            assert_eq!(of(same), same);
+        }
+    }
 
     #[test]
     fn the_hosts_part_never_exceeds_what_is_missing() {

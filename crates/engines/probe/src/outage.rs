@@ -3,7 +3,10 @@
 //! **Measures** the rows of lost packets that lasted [`NOTICEABLE`] and longer. **Assumes** packets
 //! at even distances. **Biased**: an outage is short by up to the distance of two packets, and one
 //! that took fewer than [`MIN_LOST`] packets is not told. A row that losses one by one would bring
-//! about by themselves now and then is none.
+//! about by themselves now and then is none. A row at the beginning or at the end of a train is the
+//! part that the train saw of an outage: it counts from [`NOTICEABLE_IN_PART`] on, and tells less
+//! than the outage lasted. One of requests is long by up to a round trip, with the queue in it: both
+//! the request and its answer have to pass.
 
 use netaware_units::Span;
 
@@ -20,36 +23,46 @@ pub struct Outages {
 
 impl Outages {
     /// Of these rows, each of so many lost packets and so many times, among `sent` packets that
-    /// were this far apart.
+    /// were this far apart. It is not known which of them were in the midst.
     pub fn of(rows: &[(u64, u64)], sent: u64, apart: Span) -> Self {
-        if rows.iter().map(|(length, times)| length * times).sum::<u64>() >= sent {
+        let rows: Vec<Row> = rows
+            .iter()
+            .map(|(length, times)| Row { length: *length, times: *times, at: At::Midst })
+            .collect();
+        Self::among(&rows, sent, apart)
+    }
+
+    fn among(rows: &[Row], sent: u64, apart: Span) -> Self {
+        if rows.iter().map(|row| row.length * row.times).sum::<u64>() >= sent {
             // Nothing came at all: that is no outage that ended.
             return Self::default();
         }
-        let lasted = |length: u64| apart * i64::try_from(length).unwrap_or(i64::MAX);
-        let is_long = |length: u64| length >= MIN_LOST && lasted(length) >= NOTICEABLE;
-        let others: u64 =
-            rows.iter().filter(|(length, _)| !is_long(*length)).map(|(n, times)| n * times).sum();
+        let is_long = |row: &&Row| row.length >= MIN_LOST && row.lasted(apart) >= row.noticeable();
+        let others: u64 = rows.iter().filter(|row| !is_long(row)).map(|row| row.length * row.times).sum();
         let one_by_one = others as f64 / sent.max(1) as f64;
         let mut found = Self::default();
-        for (length, times) in rows.iter().copied().filter(|(length, _)| is_long(*length)) {
-            let by_chance = sent as f64 * one_by_one.powf(length as f64);
+        for row in rows.iter().filter(is_long) {
+            let by_chance = sent as f64 * one_by_one.powf(row.length as f64);
             if by_chance < SELDOM {
-                found = found.and(Self { times, longest: lasted(length), lost: length * times });
+                let Row { length, times, .. } = *row;
+                found = found.and(Self { times, longest: row.lasted(apart), lost: length * times });
             }
         }
         found
     }
 
-    /// Of the packets that have no answer, between those with these numbers, which rise.
+    /// Of the packets that have no answer, between those with these numbers, which rise, of `sent`
+    /// packets that were this far apart.
     pub fn between(answered: impl IntoIterator<Item = u64>, sent: u64, apart: Span) -> Self {
         let mut rows = Vec::new();
         let mut next = 0;
         for number in answered {
-            rows.extend(number.checked_sub(next).filter(|lost| *lost > 0).map(|lost| (lost, 1)));
+            let at = if next == 0 { At::Edge } else { At::Midst };
+            rows.extend(Row::lost(number.saturating_sub(next), at));
             next = next.max(number + 1);
         }
-        Self::of(&rows, sent, apart)
+        rows.extend(Row::lost(sent.saturating_sub(next), At::Edge));
+        Self::among(&rows, sent, apart)
     }
 
     /// Of both.
@@ -64,18 +77,77 @@ impl Outages {
 
     /// A sentence for a person, of `lost` packets in all; `None` where there was no outage.
     pub fn in_words(self, lost: u64, what: &str) -> Option<String> {
-        let Self { times, longest, lost: fell } = self;
-        let often = match times {
-            0 => return None,
-            1 => format!("nothing came for {longest}"),
-            times => format!("{times} times nothing came, for up to {longest}"),
-        };
-        Some(format!("{often}: {fell} of the {lost} lost {what} fell into such an outage"))
+        in_words(&[Part { outages: self, lost, what: what.to_owned() }])
+    }
+}
+
+/// The outages that one kind of packets met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// These.
+    pub outages: Outages,
+    /// Packets of the kind that were lost in all.
+    pub lost: u64,
+    /// Its name, such as "requests".
+    pub what: String,
+}
+
+/// One sentence for a person about the outages of a path that several kinds of packets met one
+/// after the other; `None` where there was none.
+pub fn in_words(parts: &[Part]) -> Option<String> {
+    let all = parts.iter().map(|part| part.outages).reduce(Outages::and)?;
+    let often = match all.times {
+        0 => return None,
+        1 => format!("nothing came for {}", all.longest),
+        times => format!("{times} times nothing came, for up to {}", all.longest),
+    };
+    let met = parts.iter().filter(|part| part.outages.times > 0);
+    let fell: Vec<String> =
+        met.map(|part| format!("{} of the {} lost {}", part.outages.lost, part.lost, part.what)).collect();
+    let fell = match fell.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => fell.join(""),
+    };
+    Some(format!("{often}: {fell} fell into such an outage"))
+}
+
+/// Packets that were lost in a row.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    length: u64,
+    times: u64,
+    at: At,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// Packets before and after it came.
+    Midst,
+    /// The train began or ended in it.
+    Edge,
+}
+
+impl Row {
+    fn lost(length: u64, at: At) -> Option<Self> {
+        (length > 0).then_some(Self { length, times: 1, at })
+    }
+
+    fn lasted(&self, apart: Span) -> Span {
+        apart * i64::try_from(self.length).unwrap_or(i64::MAX)
+    }
+
+    fn noticeable(&self) -> Span {
+        match self.at {
+            At::Midst => NOTICEABLE,
+            At::Edge => NOTICEABLE_IN_PART,
+        }
     }
 }
 
 /// People notice pauses of this length in a call.
 const NOTICEABLE: Span = Span::from_millis(100);
+/// The part of such a pause that one train saw is half of it on average.
+const NOTICEABLE_IN_PART: Span = Span::from_millis(50);
 /// Fewer in a row may be lost one by one.
 const MIN_LOST: u64 = 4;
 /// Rows like that which chance would bring about in the same measurement.
@@ -105,6 +177,33 @@ mod tests {
         let found = Outages::between(answered, 1000, APART);
         assert_eq!(found, Outages { times: 2, longest: APART * 50, lost: 90 });
         assert_eq!(Outages::between([], 0, APART), Outages::default());
+    }
+
+    /// 0.4 s without anything, of which a train of requests 5 ms apart saw the first 80 ms.
+    #[test]
+    fn an_outage_that_a_train_saw_in_part_is_not_sixteen_losses() {
+        let apart = Span::from_millis(5);
+        let found = Outages { times: 1, longest: apart * 16, lost: 16 };
+        assert_eq!(Outages::between(0..184, 200, apart), found);
+        assert_eq!(Outages::between(16..200, 200, apart), found);
+        let in_the_midst = (0..100).chain(116..200);
+        assert_eq!(Outages::between(in_the_midst, 200, apart), Outages::default());
+        assert_eq!(Outages::between(0..191, 200, apart), Outages::default());
+    }
+
+    #[test]
+    fn requests_and_datagrams_that_met_the_outages_of_a_path_share_a_sentence() {
+        let part = |times, ms, lost, what: &str| Part {
+            outages: Outages { times, longest: Span::from_millis(ms), lost },
+            lost: lost + 1,
+            what: what.to_owned(),
+        };
+        let said =
+            in_words(&[part(1, 80, 16, "requests"), part(0, 0, 0, "x"), part(2, 402, 672, "datagrams")]);
+        let want = "3 times nothing came, for up to 402 ms: 16 of the 17 lost requests and 672 of the 673 lost \
+                    datagrams fell into such an outage";
+        assert_eq!(said.as_deref(), Some(want));
+        assert_eq!((in_words(&[]), in_words(&[part(0, 0, 0, "requests")])), (None, None));
     }
 
     #[test]

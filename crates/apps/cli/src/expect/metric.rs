@@ -162,7 +162,8 @@ pub(crate) static METRICS: &[Metric] = &[
         v.latency.iter().filter_map(|latency| Some(("", latency.jitter?.0 as f64))).collect()
     }),
     metric("loss", Kind::Share, "requests without a response in time", |v| {
-        v.latency.iter().filter_map(|l| Some(("", ratio(l.lost, l.settled())?))).collect()
+        let seen = v.latency.iter().filter(|l| !l.hides_losses());
+        seen.filter_map(|l| Some(("", ratio(l.lost, l.settled())?))).collect()
     }),
     metric("connect", Kind::Time, "slowest TCP connect", |v| {
         let slowest = v.reach.as_ref().and_then(|reach| reach.connects.iter().max());

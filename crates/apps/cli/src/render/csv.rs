@@ -299,7 +299,7 @@ const LATENCY: &[Column<LatencyResult>] = &[
     ("sent", |r| r.sent.to_string()),
     ("not_sent", |r| r.not_sent.to_string()),
     ("received", |r| r.received.to_string()),
-    ("lost", |r| r.lost.to_string()),
+    ("lost", |r| optional(Some(r.lost).filter(|_| !r.hides_losses()))),
     ("late", |r| r.late.to_string()),
     ("reordered", |r| r.reordered.to_string()),
     ("duplicates", |r| r.duplicates.to_string()),

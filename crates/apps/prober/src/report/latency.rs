@@ -1,8 +1,6 @@
 //! Idle and loaded delay, from the trains that ran.
 
-use netaware_probe::Pacing;
 use netaware_probe::delay_report::{self, Context, EchoRound};
-use netaware_probe::outage::Outages;
 use netaware_record::{
     Health, HistogramShape, IpVersion, LatencyResult, LoadedLatency, PathFacts, VersionResult,
 };
@@ -62,13 +60,6 @@ fn merged<'a>(
         health,
     };
     Some(delay_report::latency(&rounds, &context))
-}
-
-/// What a share of lost requests hides: that they were lost in a row.
-pub(super) fn outages(runs: &[EchoRun]) -> Option<String> {
-    let even = runs.iter().filter(|run| matches!(run.order.pacing, Pacing::Even(_)));
-    let found = even.filter_map(|run| run.round.outages(run.order.shown_spacing())).reduce(Outages::and)?;
-    found.in_words(runs.iter().map(|run| run.round.counts().lost).sum(), "requests")
 }
 
 /// Adds what the TTLs of the answers told.

@@ -3,7 +3,8 @@
 use netaware_path::{Bound, Estimate, Flag, Instrument, NoFigure, Use};
 use netaware_record::{
     Direction, ETHERNET_OVERHEAD, HonestRate, IpVersion, Layer, MissingRate, NoRate, PathMetric, PathRate,
-    PathUse, PathVerdict, Pedigree, RateBound, RateMode, RatePoint, ReceiverTick, TightLink, VersionResult,
+    PathUse, PathVerdict, Pedigree, RateBound, RateMode, RatePoint, ReceiverTick, TcpResult, TightLink,
+    VersionResult,
 };
 use netaware_stats::quantile::linear;
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
@@ -105,14 +106,15 @@ pub(crate) fn result(
 }
 
 /// Marks each figure that a transfer of the same direction contradicts: trains are too short to
-/// spend a large credit, and a transfer is not.
-pub(crate) fn mark_peaks(result: &mut VersionResult) {
+/// spend a large credit, and a transfer is not. Those that were `cut` by an outage contradict none.
+pub(crate) fn mark_peaks(result: &mut VersionResult, cut: &[(Direction, u16)]) {
     for rate in &mut result.path_rates {
         let is_shaped = rate.flags.iter().any(|flag| flag == "shaped");
         let usable = rate.metric != PathMetric::Maximum && rate.bound != RateBound::AtMost && !is_shaped;
         let Some(figure) = rate.payload.filter(|_| usable) else { continue };
+        let whole = |it: &&TcpResult| !cut.contains(&(it.pedigree.direction, it.streams));
         let mut of_direction =
-            result.tcp.iter().filter(|it| it.pedigree.direction == rate.pedigree.direction);
+            result.tcp.iter().filter(|it| it.pedigree.direction == rate.pedigree.direction).filter(whole);
         let held = of_direction.find_map(|it| held_down(figure.0 as f64, &it.receiver_ticks));
         if let Some((first, later)) = held {
             rate.flags.push("peak".to_owned());
@@ -144,7 +146,11 @@ pub(super) fn held_down(figure: f64, ticks: &[ReceiverTick]) -> Option<(f64, f64
         let first = early.get(early.len().checked_sub(2)?).copied()?;
         let [low, later, high] = [0.1, 0.5, 0.9].map(|share| linear(&late, share));
         let (low, later, high) = (low?, later?, high?);
-        let is_held = first >= REACHED * figure && high <= HELD_DOWN * figure && high - low <= STAYS * later;
+        // A path that carries nothing holds no rate.
+        let is_held = later > 0.0
+            && first >= REACHED * figure
+            && high <= HELD_DOWN * figure
+            && high - low <= STAYS * later;
         is_held.then_some((first, later))
     })
 }

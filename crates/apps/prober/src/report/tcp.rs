@@ -3,16 +3,17 @@
 use netaware_probe::fairness;
 use netaware_probe::goodput::{MeasuredRound, goodput};
 use netaware_probe::limit::{self, Across, TcpEvidence};
+use netaware_probe::outage::Outages;
 use netaware_probe::tcp_times::{self, BlocksAsked};
 use netaware_probe::unrest::{self, Rising, Stall};
 use netaware_probe::{plan_end, rfc6349, warm_up};
 use netaware_record::{
     Direction, Health, Interval, IpVersion, LatencyResult, Layer, Limit, LimitedBy, LoadedLatency, Outcome,
-    Pedigree, QueueLeft, ReceiverTick, SenderTick, StreamEnd, TcpCount, TcpEnd, TcpResult,
+    Pedigree, QueueLeft, ReceiverTick, SenderTick, StreamEnd, TcpCount, TcpEnd, TcpResult, UdpResult,
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, SendRate, Span};
 
-use super::{Load, Path, latency, most_frequent, worst};
+use super::{Load, Path, latency, most_frequent, outages, worst};
 use crate::transfer::{TcpOrder, TcpRound};
 
 /// What one transfer showed of its path: what later phases go by. A rate of zero is none.
@@ -28,6 +29,8 @@ pub(crate) struct Seen {
     pub(crate) is_lower_bound: bool,
     /// How long the warm-up took; absent where it was not over.
     pub(crate) warm_up: Option<Span>,
+    /// An outage fell into it: the path carries more while it lasts.
+    pub(crate) is_cut: bool,
 }
 
 impl Seen {
@@ -61,15 +64,39 @@ pub(crate) fn seen(round: &TcpRound, round_trip: Span) -> Seen {
         rate: goodput(&[measured]).and_then(|goodput| SendRate::new(goodput.rate)),
         mean: BitRate::mean(bytes, time.max(planned(round).unwrap_or_default())).and_then(SendRate::new),
         is_lower_bound: measured.warm_up == warm_up::WarmUpEnd::NeverEnded,
+        is_cut: is_cut(round),
         warm_up: (measured.warm_up != warm_up::WarmUpEnd::NeverEnded).then(|| {
             measured.ticks.iter().take(measured.warm_up.first()).map(|tick| tick.length.or_zero()).sum()
         }),
     }
 }
 
+/// The kinds of transfers that an outage fell into, by direction and number of streams.
+pub(super) fn cut(rounds: &[TcpRound]) -> Vec<(Direction, u16)> {
+    rounds.iter().filter(|round| is_cut(round)).map(kind).collect()
+}
+
+/// Whether an outage fell into a transfer: its lower rate is that of the outage. Without requests
+/// beside it only a long one is seen.
+fn is_cut(round: &TcpRound) -> bool {
+    match round.under_load() {
+        Some(_) => outages::beside(round).is_some(),
+        None => stalled(round).is_some(),
+    }
+}
+
+fn kind(round: &TcpRound) -> (Direction, u16) {
+    (round.order.direction, round.order.streams)
+}
+
+/// The slices that one round goes by.
+pub(super) fn slices(round: &TcpRound) -> &[ReceiverTick] {
+    count_of(round).1
+}
+
 /// That a transfer began fast and then held a much lower rate, in words.
-fn slowing_down(rounds: &[MeasuredRound<'_>]) -> Option<String> {
-    rounds.iter().find_map(|round| {
+fn slowing_down<'a>(rounds: impl IntoIterator<Item = &'a MeasuredRound<'a>>) -> Option<String> {
+    rounds.into_iter().find_map(|round| {
         let half = round.ticks.get(..round.ticks.len() / 2)?;
         let rate = |tick: &ReceiverTick| tick.bytes.0 as f64 * 8.0 / tick.length.secs_f64().max(1e-9);
         let early = half.iter().map(rate).sum::<f64>() / half.len().max(1) as f64;
@@ -84,21 +111,34 @@ fn slowing_down(rounds: &[MeasuredRound<'_>]) -> Option<String> {
 }
 
 /// That several streams, which came later, got far less than one stream in the same direction: what
-/// passes at first does not last. `all` are the results of one version in the order first run.
-pub(super) fn fell_behind(later: &TcpResult, all: &[TcpResult]) -> Option<String> {
+/// passes at first does not last. `tcp` and `udp` are the results of one version, TCP's in the
+/// order first run, of these rounds. Where an outage fell into the slower transfer, or what came
+/// after it had the higher rate again, nothing of the kind is known.
+pub(super) fn fell_behind(tcp: &[TcpResult], udp: &[UdpResult], rounds: &[TcpRound]) -> Vec<String> {
+    let cut = cut(rounds);
+    let whole = tcp.iter().filter(|it| !cut.contains(&(it.pedigree.direction, it.streams)));
+    whole.filter_map(|later| fell_behind_one(later, tcp, udp, rounds)).collect()
+}
+
+fn fell_behind_one(
+    later: &TcpResult,
+    all: &[TcpResult],
+    udp: &[UdpResult],
+    rounds: &[TcpRound],
+) -> Option<String> {
     let before = all.iter().take_while(|it| *it != later);
     let of_direction = |it: &&TcpResult| it.pedigree.direction == later.pedigree.direction;
     let first = before.filter(of_direction).find(|it| it.streams < later.streams)?;
     let is_whole = [first, later].iter().all(|it| it.outcome == Outcome::Complete);
     let (fast, slow) = (first.goodput?, later.goodput?);
-    if !is_whole || slow.0.saturating_mul(2) > fast.0 {
+    let middle = BitRate(u64::midpoint(fast.0, slow.0));
+    if !is_whole || slow.0.saturating_mul(2) > fast.0 || came_again(later, udp, rounds, middle) {
         return None;
     }
     let round = |it: &TcpResult| -> Vec<ReceiverTick> {
         it.receiver_ticks.chunk_by(|one, next| one.end < next.end).next().unwrap_or_default().to_vec()
     };
     let ticks = round(later);
-    let middle = BitRate(u64::midpoint(fast.0, slow.0));
     let is_fast = |it: &ReceiverTick| BitRate::mean(it.bytes, it.length).is_some_and(|rate| rate > middle);
     let credit = ticks.iter().rposition(is_fast).map_or(0, |last| last + 1);
     let bytes: ByteCount = round(first).iter().chain(&ticks[..credit]).map(|it| it.bytes).sum();
@@ -107,6 +147,18 @@ pub(super) fn fell_behind(later: &TcpResult, all: &[TcpResult]) -> Option<String
          slower; only the lower rate lasts",
         later.pedigree.direction.name()
     ))
+}
+
+/// Whether something came faster than that in the same direction after the first transfer of this
+/// kind: a transfer, or the stream of datagrams that follows transfers.
+fn came_again(slow: &TcpResult, udp: &[UdpResult], rounds: &[TcpRound], than: BitRate) -> bool {
+    let direction = slow.pedigree.direction;
+    let of_kind = |round: &&TcpRound| kind(round) == (direction, slow.streams);
+    let after = rounds.iter().skip_while(|round| !of_kind(round)).skip(1);
+    let mut transfers = after.filter(|round| round.order.direction == direction);
+    let mut streams = udp.iter().filter(|it| it.pedigree.direction == direction);
+    transfers.any(|round| goodput(&[measured(round, None)]).is_some_and(|it| it.rate > than))
+        || streams.any(|it| it.goodput.is_some_and(|rate| rate > than))
 }
 
 /// One result per direction and number of streams, in the order first run.
@@ -291,7 +343,7 @@ fn result(
         fairness: receiver.as_ref().and_then(|end| {
             fairness::jain(&end.streams.iter().map(|stream| stream.bytes).collect::<Vec<_>>())
         }),
-        limit: with_slowing_down(judge(rounds, &measured, idle_rtt, load.as_ref(), path.across), &measured),
+        limit: with_events(judge(rounds, &measured, idle_rtt, load.as_ref(), path.across), rounds, &measured),
         latency_under_load: load,
         health: health(order.direction, &senders, &receivers),
         sender_ticks,
@@ -315,7 +367,8 @@ pub(super) fn warnings(rounds: &[TcpRound]) -> Vec<String> {
             round.order.streams,
             streams(round.order.streams)
         );
-        if let Some(Stall { at, lasted }) = stalled(round) {
+        // What the requests beside it tell of that is said of all phases together.
+        if let Some(Stall { at, lasted }) = stalled(round).filter(|_| outages::beside(round).is_none()) {
             warnings.push(format!("{what}: for {lasted} nothing came, {at} after its start"));
         }
         if let Some((came, asked)) = faster_than_asked(round) {
@@ -443,9 +496,15 @@ fn pedigree(version: IpVersion, direction: Direction, counted: TcpCount) -> Pedi
     }
 }
 
-/// The verdict, and that the rate of its rounds does not last.
-fn with_slowing_down(mut limit: Limit, rounds: &[MeasuredRound<'_>]) -> Limit {
-    if let Some(slowing) = slowing_down(rounds) {
+/// The verdict, and what happened to the rate of its rounds: that an outage fell into one, or that
+/// it does not last.
+fn with_events(mut limit: Limit, rounds: &[&TcpRound], measured: &[MeasuredRound<'_>]) -> Limit {
+    let outage = rounds.iter().filter_map(|round| outages::beside(round)).reduce(Outages::and);
+    if let Some(Outages { longest, .. }) = outage {
+        limit.evidence = format!("nothing came for {longest} in its midst; {}", limit.evidence);
+    }
+    let whole = rounds.iter().zip(measured).filter(|(round, _)| !is_cut(round)).map(|(_, measured)| measured);
+    if let Some(slowing) = slowing_down(whole) {
         limit.evidence = format!("{slowing}; {}", limit.evidence);
     }
     limit
@@ -459,11 +518,16 @@ fn judge(
     load: Option<&LoadedLatency>,
     across: Across,
 ) -> Limit {
-    let verdicts: Vec<Limit> = rounds
-        .iter()
-        .zip(measured)
-        .filter_map(|(round, measured)| {
-            Some(limit::tcp_limit(&TcpEvidence {
+    let all = rounds.len();
+    // The figures behind a verdict are those of its round, and the rows above count all of them.
+    let of_round = |number: usize, limit: Limit| {
+        let which = if all > 1 { format!("in round {number} of {all}: ") } else { String::new() };
+        Limit { evidence: format!("{which}{}", limit.evidence), ..limit }
+    };
+    let verdicts: Vec<Limit> = (1..)
+        .zip(rounds.iter().zip(measured))
+        .filter_map(|(number, (round, measured))| {
+            let limit = limit::tcp_limit(&TcpEvidence {
                 sender: round.ended.tcp_sender.as_ref()?,
                 receiver: round.ended.tcp_receiver.as_ref()?,
                 goodput: goodput(std::slice::from_ref(measured))?.rate,
@@ -472,7 +536,8 @@ fn judge(
                 loaded_rtt: load.and_then(|load| load.latency.rtt).map(|rtt| rtt.p50),
                 counted: measured.counted(),
                 across,
-            }))
+            });
+            Some(of_round(number, limit))
         })
         .collect();
     if verdicts.is_empty() { undecided(rounds) } else { most_frequent(&verdicts) }
@@ -705,7 +770,7 @@ mod tests {
         let path = Path { version: IpVersion::V4, across: Across::Network };
         let said = |rounds: &[TcpRound]| {
             let results = results(path, rounds, None, &[Span::from_millis(40)]);
-            results.iter().filter_map(|it| fell_behind(it, &results)).collect::<Vec<_>>()
+            fell_behind(&results, &[], rounds)
         };
         let fell = said(&[round(&one, 1), round(&four, 4)]);
         assert_eq!(fell.len(), 1, "{fell:?}");
@@ -714,6 +779,46 @@ mod tests {
         assert!(first.starts_with("9.") && first.contains(" MiB and at 1"), "{fell:?}");
         assert_eq!(said(&[round(&one, 1), round(&one, 4)]), [""; 0], "as much as before");
         assert_eq!(said(&[round(&four, 1), round(&one, 4)]), [""; 0], "several streams got more");
+    }
+
+    /// A link of 34 Mbit/s that was down for 0.4 s: one stream had it all, and four after it met the
+    /// outage, or the one after those had the whole rate again.
+    #[test]
+    fn a_path_that_was_cut_for_a_moment_is_no_token_bucket() {
+        let one = [5, 20, 34, 34, 34, 34, 34, 34, 34, 34, 34, 34];
+        let cut = [17, 34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        let round = |mbit: &[u64], streams: u16| {
+            let order = TcpOrder {
+                duration: Span::from_millis(50) * mbit.len() as i64,
+                streams,
+                ..TcpOrder::new(Direction::Reverse, Span::from_millis(50))
+            };
+            let ended = Ended { receiver_ticks: slices(mbit), ..Ended::default() };
+            TcpRound { order, ended, arrived: None, load: None }
+        };
+        let path = Path { version: IpVersion::V4, across: Across::Network };
+        let said = |rounds: &[TcpRound]| {
+            let results = results(path, rounds, None, &[Span::from_millis(40)]);
+            fell_behind(&results, &[], rounds)
+        };
+        let met = |lost: std::ops::Range<u64>| TcpRound {
+            load: Some(outages::tests::run(60, lost)),
+            ..round(&cut, 4)
+        };
+        assert_eq!(
+            said(&[round(&one, 1), met(0..0)]).len(),
+            1,
+            "no request was lost: a bucket, for all we know"
+        );
+        assert_eq!(said(&[round(&one, 1), met(10..50)]), [""; 0]);
+        assert_eq!(said(&[round(&one, 1), met(0..0), round(&one, 1)]), [""; 0], "the rate came again");
+        // Nor is it one in what explains the rate.
+        let emptied = [34, 34, 34, 34, 34, 34, 34, 3, 3, 3, 3, 3, 3, 3, 3, 3];
+        let evidence = |lost: std::ops::Range<u64>| {
+            let hit = TcpRound { load: Some(outages::tests::run(60, lost)), ..round(&emptied, 4) };
+            results(path, &[hit], None, &[]).remove(0).limit.evidence
+        };
+        assert!(evidence(0..0).contains("token bucket"), "{}", evidence(0..0));
     }
 
     #[test]

@@ -4,7 +4,6 @@ mod ends;
 
 use netaware_probe::limit::{self, UdpEvidence};
 use netaware_probe::loss_split;
-use netaware_probe::outage::Outages;
 use netaware_record::{
     Direction, Exchanges, Health, Layer, Limit, LimitedBy, Pedigree, ReceiverTick, SendRefusal,
     UdpReceiverEnd, UdpResult, UdpSenderEnd, WireRates,
@@ -31,12 +30,13 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
     let senders: Vec<&UdpSenderEnd> = rounds.iter().filter_map(|r| r.ended.udp_sender.as_ref()).collect();
     let receivers: Vec<&UdpReceiverEnd> =
         rounds.iter().filter_map(|r| r.ended.udp_receiver.as_ref()).collect();
-    let ticks: Vec<ReceiverTick> = rounds.iter().flat_map(|r| r.ended.receiver_ticks.clone()).collect();
+    let ticks: Vec<ReceiverTick> = rounds.iter().flat_map(|round| slices(round)).collect();
     let received: u64 = receivers.iter().map(|end| end.received).sum();
     let sent: u64 = rounds.iter().map(|round| sent_in(round)).sum();
     let split = |round: &&UdpRound| loss_split::split(sent_in(round), round.ended.udp_receiver.as_ref());
-    let between: u64 = receivers.iter().map(|end| end.received.saturating_sub(1)).sum();
-    let span: Span = receivers.iter().map(|end| end.elapsed).sum();
+    let arrived: Vec<Arrived> = rounds.iter().filter_map(|round| Arrived::in_round(round)).collect();
+    let between: f64 = arrived.iter().map(|it| it.of_which(it.received)).sum();
+    let span: Span = arrived.iter().map(|it| it.over).sum();
     let (sender, receiver) = (ends::sender(&senders), ends::receiver(rounds));
     let loss = loss_split::total(sent, rounds.iter().map(split));
     let stamped = receiver.as_ref().is_some_and(|end| end.gaps.is_some());
@@ -56,8 +56,7 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
         }),
         _ => Limit::new(LimitedBy::Unknown, NOT_REPORTED),
     };
-    // From the first arrival to the last there is one datagram less than arrived.
-    let goodput = mean_rate(receivers.iter().map(|end| (but_one(end.bytes, end.received), end.elapsed)));
+    let goodput = mean_rate(arrived.iter().map(|it| (ByteCount(it.of_which(it.bytes.0) as u64), it.over)));
     Some(UdpResult {
         pedigree: Pedigree {
             method: "udp-stream".into(),
@@ -65,21 +64,21 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
             direction,
             version: path.version,
             clock: if stamped { ClockSource::Kernel } else { ClockSource::Application },
-            uncertainty: "rate: the receiver's count over its first to last datagram; loss: 95 % Wilson interval, too narrow \
-                          where losses come in runs"
+            uncertainty: "rate: the receiver's count over the time in which it was sent or came, whichever is longer; loss: \
+                          95 % Wilson interval, too narrow where losses come in runs"
                 .into(),
         },
         outcome,
         payload: ByteCount(u64::from(order.plan.length)),
         planned,
         sent_rate,
-        wire: wire(path, rounds, &senders, &receivers),
+        wire: wire(path, rounds, &senders, &arrived),
         exchanges: exchanges(rounds),
         goodput,
         sent,
         not_sent: told(&senders, |end| Some(end.not_sent)),
         received,
-        packets_per_second: (span.0 > 0 && between > 0).then(|| between as f64 / span.secs_f64()),
+        packets_per_second: (span.0 > 0 && between > 0.0).then(|| between / span.secs_f64()),
         loss,
         duplicates: told(&receivers, |end| end.duplicates),
         reordered: told(&receivers, |end| end.reordered),
@@ -121,12 +120,54 @@ fn after_first(end: &UdpSenderEnd) -> Option<(ByteCount, Span)> {
     (end.sent > 1).then(|| (but_one(end.bytes, end.sent), end.elapsed))
 }
 
+/// The slices of a round, up to the last in which the stream was sent or something came.
+fn slices(round: &UdpRound) -> Vec<ReceiverTick> {
+    let mut slices = loss_split::placed(&round.ended.receiver_ticks);
+    let lasts = round.order.plan.duration;
+    let is_over = |slice: &ReceiverTick| {
+        slice.packets == 0 && slice.lost == 0 && slice.end - slice.length + slice.length / 2 >= lasts
+    };
+    while slices.last().is_some_and(is_over) {
+        slices.pop();
+    }
+    slices
+}
+
+/// What came in a round, and the time over which its rate is taken: from the first to the last
+/// arrival, or from the first to the last departure if that took longer. So what was lost at either
+/// end of the stream lowers the rate as what was lost in its midst does, and what a queue held up
+/// is no faster than it came. A receiver that did not listen to the end knows its own time alone.
+struct Arrived {
+    received: u64,
+    bytes: ByteCount,
+    /// Of so many datagrams all but one were within the time.
+    all: u64,
+    over: Span,
+}
+
+impl Arrived {
+    /// `None` where the receiver never reported, and of less than two datagrams.
+    fn in_round(round: &UdpRound) -> Option<Self> {
+        let end = round.ended.udp_receiver.as_ref().filter(|end| end.received > 1)?;
+        let sender = round.ended.udp_sender.as_ref().filter(|_| end.observed.is_none());
+        let whole = sender.filter(|sender| sender.sent >= end.received);
+        let (all, over) = whole
+            .map_or((end.received, end.elapsed), |sender| (sender.sent, sender.elapsed.max(end.elapsed)));
+        Some(Self { received: end.received, bytes: end.bytes, all, over })
+    }
+
+    /// The part of a count that belongs to the time.
+    fn of_which(&self, count: u64) -> f64 {
+        count as f64 * (self.all - 1) as f64 / self.all as f64
+    }
+}
+
 /// The rates as a link sees them. Of a path whose MTU nobody knows, that of Ethernet is taken.
 fn wire(
     path: Path,
     rounds: &[&UdpRound],
     senders: &[&UdpSenderEnd],
-    receivers: &[&UdpReceiverEnd],
+    arrived: &[Arrived],
 ) -> Option<WireRates> {
     let last = rounds.last()?;
     let mtu = last.ended.path_mtu.unwrap_or(ETHERNET_MTU);
@@ -138,7 +179,10 @@ fn wire(
         frames: each.frames,
         vlan,
         sent: mean_rate(senders.iter().map(|end| (bytes(end.sent.saturating_sub(1)), end.elapsed))),
-        received: mean_rate(receivers.iter().map(|end| (bytes(end.received.saturating_sub(1)), end.elapsed))),
+        received: mean_rate(arrived.iter().map(|it| {
+            let on_wire = bytes(it.received);
+            (ByteCount(it.of_which(on_wire.0) as u64), it.over)
+        })),
     })
 }
 
@@ -183,37 +227,47 @@ pub(super) fn warnings(rounds: &[UdpRound]) -> Vec<String> {
                 ));
             }
         }
-        warnings.extend(outages(rounds, direction).map(|what| format!("UDP {way}: {what}")));
     }
     warnings
 }
 
-/// What a share of lost datagrams hides: that they were lost in a row.
-fn outages(rounds: &[UdpRound], direction: Direction) -> Option<String> {
-    let (mut found, mut lost) = (Outages::default(), 0);
-    for round in rounds.iter().filter(|round| round.order.plan.direction == direction) {
-        let (Some(sender), Some(receiver)) = (&round.ended.udp_sender, &round.ended.udp_receiver) else {
-            continue;
-        };
-        let apart = sender.elapsed / i64::try_from(sender.sent).unwrap_or(i64::MAX).max(1);
-        found = found.and(Outages::of(&receiver.loss_runs, sender.sent, apart));
-        lost += receiver.loss_runs.iter().map(|(length, times)| length * times).sum::<u64>();
-    }
-    found.in_words(lost, "datagrams")
-}
-
-/// That datagrams came at a higher rate than they were sent with: a rate that the sender did not
-/// plan, and that may exceed what the path carries.
+/// That datagrams came closer together than they were sent: at a rate that the sender did not plan,
+/// and that may exceed what the path carries.
 pub(super) fn came_faster(udp: &UdpResult) -> Option<String> {
-    let (sent, came) = (udp.sent_rate?, udp.goodput?);
+    let receiver = udp.receiver.as_ref()?;
+    let (sent, came) =
+        (udp.sent_rate?, BitRate::mean(but_one(receiver.bytes, receiver.received), receiver.elapsed)?);
     let late = udp.health.worst_lateness.filter(|late| *late > Span::ZERO);
     let why = late.map_or(String::new(), |late| {
         format!(": some left up to {late} late, and those behind them came closer together than planned")
     });
-    (came.0 > sent.percent(HURRIED).0)
-        .then(|| format!("UDP {} came at {came}, and was sent at {sent}{why}", udp.pedigree.direction.name()))
+    let way = udp.pedigree.direction.name();
+    (came.0 > sent.percent(HURRIED).0).then(|| {
+        format!("UDP {way} came at {came} from its first to its last datagram, and was sent at {sent}{why}")
+    })
 }
 
+/// That what was not lost came at a lower rate than it was sent with: without that, the rates and
+/// the share of losses seem to contradict each other.
+pub(super) fn came_slower(udp: &UdpResult) -> Option<String> {
+    let (sender, receiver) = (udp.sender.as_ref()?, udp.receiver.as_ref()?);
+    let (sent, came, loss) = (udp.sent_rate?, udp.goodput?, udp.loss.ratio?);
+    let (left, arrived) = (sender.elapsed, receiver.elapsed);
+    let without_queue = sent.0 as f64 * (1.0 - loss.estimate);
+    let is_slower = udp.loss.unknown == 0 && arrived > left && arrived - left >= NOTICEABLE;
+    (is_slower && (came.0 as f64) < without_queue * SLOWED).then(|| {
+        format!(
+            "UDP {} was sent at {sent} within {left}, and what of it was not lost came at {came} within {arrived}: a \
+             queue on the path filled",
+            udp.pedigree.direction.name()
+        )
+    })
+}
+
+/// A queue that keeps a stream this much longer is no jitter.
+const NOTICEABLE: Span = Span::from_millis(20);
+/// The share of what was sent and not lost below which the rates seem to contradict the losses.
+const SLOWED: f64 = 0.9;
 /// Per cent of the sent rate up to which clocks and the first and last gap differ.
 const HURRIED: u64 = 110;
 
@@ -281,7 +335,7 @@ mod tests {
         let mut order =
             UdpOrder::paced(Direction::Forward, Span::from_secs(6), 1472, rate, Span::from_millis(100));
         order.plan.gap_ps = Pace::Rate(rate).gap_ps(1472);
-        UdpRound { order, ended }
+        UdpRound { order, ended, at_once: false }
     }
 
     fn sender(sent: u64, not_sent: u64) -> UdpSenderEnd {
@@ -395,16 +449,63 @@ mod tests {
 
     #[test]
     fn a_stream_that_came_faster_than_it_was_sent_says_why() {
-        let of = |sent, came, late: Option<Span>| {
+        let of = |sent, came: u64, late: Option<Span>| {
             let mut result = results(PATH, &[round(Ended::default())]).remove(0);
-            (result.sent_rate, result.goodput) = (Some(BitRate(sent)), Some(BitRate(came)));
+            let bytes = ByteCount(came / 8 * 101 / 100);
+            let receiver = UdpReceiverEnd {
+                bytes,
+                received: 101,
+                elapsed: Span::from_secs(1),
+                ..UdpReceiverEnd::default()
+            };
+            (result.sent_rate, result.receiver) = (Some(BitRate(sent)), Some(receiver));
             result.health.worst_lateness = late;
             came_faster(&result)
         };
-        let want = "UDP up came at 1.81 Mbit/s, and was sent at 1.53 Mbit/s: some left up to 65.0 ms late, and \
+        let want = "UDP up came at 1.81 Mbit/s from its first to its last datagram, and was sent at 1.53 Mbit/s: some left up to 65.0 ms late, and \
                     those behind them came closer together than planned";
         assert_eq!(of(1_530_000, 1_810_000, Some(Span::from_millis(65))).as_deref(), Some(want));
         assert_eq!(of(1_530_000, 1_550_000, None), None);
+    }
+
+    /// 496 of 1168 datagrams came, and the rest was lost in a row at the end: 27 Mbit/s were told as
+    /// received.
+    #[test]
+    fn a_rate_does_not_hide_that_the_end_of_the_stream_was_lost() {
+        let of = |received: u64, elapsed: Span, observed: Option<u64>| {
+            let receiver = UdpReceiverEnd { elapsed, ..receiver(received, observed) };
+            let ended =
+                Ended { udp_sender: Some(sender(1168, 0)), udp_receiver: Some(receiver), ..Ended::default() };
+            results(PATH, &[round(ended)]).remove(0)
+        };
+        let sixth = Span::from_secs(6) / 1168;
+        let tail = of(496, sixth * 495, None);
+        let agrees = |result: &UdpResult| {
+            let left = result.sent_rate.unwrap().0 as f64 * (1.0 - result.loss.ratio.unwrap().estimate);
+            (result.goodput.unwrap().0 as f64 / left - 1.0).abs() < 0.001
+        };
+        assert!(agrees(&tail), "{:?} {:?}", tail.sent_rate, tail.goodput);
+        assert!(agrees(&of(496, Span::from_secs(6), None)), "lost one by one");
+        let (wire, pps) = (tail.wire.unwrap(), tail.packets_per_second.unwrap());
+        assert!((wire.received.unwrap().0 as f64 / (pps * wire.bytes.0 as f64 * 8.0) - 1.0).abs() < 0.001);
+        // Of a receiver whose reports ended early the rest is unknown, and lowers nothing.
+        let cut = of(496, sixth * 495, Some(496));
+        assert!((cut.goodput.unwrap().0 as f64 / cut.sent_rate.unwrap().0 as f64 - 1.0).abs() < 0.01);
+    }
+
+    /// One flow of 6 Mbit/s was sent at 10.5: 23 % were lost, and the rate was 44 % lower.
+    #[test]
+    fn a_rate_below_what_was_sent_and_not_lost_says_that_a_queue_filled() {
+        let of = |elapsed_ms| {
+            let sender = UdpSenderEnd { elapsed: Span::from_millis(420), ..sender(375, 0) };
+            let receiver = UdpReceiverEnd { elapsed: Span::from_millis(elapsed_ms), ..receiver(289, None) };
+            let ended = Ended { udp_sender: Some(sender), udp_receiver: Some(receiver), ..Ended::default() };
+            results(PATH, &[round(ended)]).remove(0)
+        };
+        let want = "UDP up was sent at 10.5 Mbit/s within 420 ms, and what of it was not lost came at 5.89 Mbit/s \
+                    within 576 ms: a queue on the path filled";
+        assert_eq!(came_slower(&of(576)).as_deref(), Some(want));
+        assert_eq!(came_slower(&of(430)), None);
     }
 
     #[test]

@@ -37,6 +37,13 @@ impl LeftOut {
         self.planned = Some(Planned { budget, round_trip, phases, enough });
     }
 
+    /// Nothing was carried, whatever the time.
+    pub(super) fn no_time_is_enough(&mut self) {
+        if let Some(planned) = &mut self.planned {
+            planned.enough = None;
+        }
+    }
+
     /// What a person has to know before the test goes on, if anything: `longer` is how long it
     /// takes where that is more than was asked for.
     pub(super) fn announcement(&self, rounds: u16, asked: u16, longer: Option<&str>) -> Option<String> {
@@ -129,7 +136,11 @@ mod tests {
     fn no_time_is_called_enough_where_more_time_is_not_what_is_missing() {
         let mut hole = LeftOut::default();
         hole.plan(Span::from_secs(15), Span::from_millis(24), None, None);
-        let [warning] = &hole.warnings(1, 2)[..] else { panic!() };
-        assert!(!warning.contains("enough"), "{warning}");
+        let mut late = planned(None);
+        late.no_time_is_enough();
+        for left_out in [hole, late] {
+            let [warning] = &left_out.warnings(1, 2)[..] else { panic!() };
+            assert!(!warning.contains("enough"), "{warning}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use netaware_record::{PathFacts, Record, TcpResult, Unreachable, VersionResult};
+use netaware_record::{PathFacts, Record, Unreachable, VersionResult};
 
 use crate::render::paint::Paint;
 use crate::render::paragraph;
@@ -37,24 +37,34 @@ pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::R
     Ok(())
 }
 
-/// Which transfers of a version that answered carried nothing, and why if that is known.
+/// What of a version that answered carried nothing, and why if that is known: transfers over TCP,
+/// else streams of datagrams, else requests.
 fn stalled(version: &VersionResult) -> Option<String> {
-    let vain: Vec<&TcpResult> = version.tcp.iter().filter(|tcp| tcp.carried_nothing()).collect();
-    let first = vain.first()?;
-    let mut ways: Vec<&str> = vain.iter().map(|tcp| tcp.pedigree.direction.name()).collect();
-    ways.dedup();
-    let why = version.path.as_ref().and_then(PathFacts::black_hole).or_else(|| first.ended_early.clone());
-    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-    Some(format!("TCP {} carried nothing{why}", ways.join(" and ")))
+    let tcp = version.tcp.iter().filter(|tcp| tcp.carried_nothing());
+    let udp = version.udp.iter().filter(|udp| udp.received == 0 && udp.loss.lost > 0);
+    let early = tcp.clone().next().and_then(|first| first.ended_early.clone());
+    let in_vain = |protocol: &str, ways: Vec<&'static str>| {
+        let mut ways = ways;
+        ways.dedup();
+        (!ways.is_empty()).then(|| format!("{protocol} {} carried nothing", ways.join(" and ")))
+    };
+    let of_tcp = in_vain("TCP", tcp.map(|tcp| tcp.pedigree.direction.name()).collect());
+    let of_udp = || in_vain("UDP", udp.map(|udp| udp.pedigree.direction.name()).collect());
+    let delay = version.latency.as_ref().filter(|it| it.received == 0 && it.lost > 0);
+    let unanswered = || delay.map(|it| format!("none of the {} requests was answered", it.lost));
+    let what = of_tcp.or_else(of_udp).or_else(unanswered)?;
+    let why = version.path.as_ref().and_then(PathFacts::black_hole).or(early);
+    Some(format!("{what}{}", why.map(|why| format!(": {why}")).unwrap_or_default()))
 }
 
-/// What failed of a measurement that has figures: the first transfer that carried nothing, else
-/// what its warnings begin with.
+/// What failed of a measurement that has figures: the transfers that carried nothing, else what its
+/// warnings begin with.
 fn failure(record: &Record) -> Option<String> {
-    let stalled = |v: &VersionResult| Some(format!("{}: {}", v.version.name(), stalled(v)?));
-    let vain = record.versions.iter().find_map(stalled);
-    let missing = || record.versions.iter().find_map(rateless);
-    vain.or_else(missing).or_else(|| reason(record).cloned())
+    let of_all = |what: &dyn Fn(&VersionResult) -> Option<String>| {
+        let lines = lines_of(record, what);
+        (!lines.is_empty()).then(|| lines.join("; "))
+    };
+    of_all(&stalled).or_else(|| of_all(&rateless)).or_else(|| reason(record))
 }
 
 /// Why a capacity or an available bandwidth has no figure.
@@ -64,7 +74,7 @@ fn rateless(version: &VersionResult) -> Option<String> {
     let why = version.path.as_ref().and_then(PathFacts::black_hole);
     let why = why.unwrap_or_else(|| missing.because.clone());
     let (name, way) = (rate.metric.name(), rate.pedigree.direction.name());
-    Some(format!("{}: no figure of {name} {way}: {why}", version.version.name()))
+    Some(format!("no figure of {name} {way}: {why}"))
 }
 
 fn because(why: &Unreachable) -> String {
@@ -89,32 +99,46 @@ pub(crate) fn failure_lines(record: &Record) -> Vec<String> {
     lines
 }
 
-/// The warning that says why something is missing. It is the first one of an IP version; what comes
-/// before it is about the plan as a whole.
-fn reason(record: &Record) -> Option<&String> {
-    let is_of_a_version = |warning: &&String| {
-        record.versions.iter().any(|version| warning.starts_with(&format!("{}: ", version.version.name())))
+/// The warning that says why something is missing, with the versions of which it says the same. It
+/// is the first one of an IP version; what comes before it is about the plan as a whole.
+fn reason(record: &Record) -> Option<String> {
+    let of_a_version = |warning: &'_ String| {
+        let named = |version: &VersionResult| {
+            Some((
+                version.version.name(),
+                warning.strip_prefix(&format!("{}: ", version.version.name()))?.to_owned(),
+            ))
+        };
+        record.versions.iter().find_map(named)
     };
-    record.warnings.iter().find(is_of_a_version).or(record.warnings.first())
+    let told: Vec<(&str, String)> = record.warnings.iter().filter_map(of_a_version).collect();
+    let Some((first, why)) = told.first() else { return record.warnings.first().cloned() };
+    let others = told.iter().filter(|(name, other)| name != first && other == why).map(|(name, _)| *name);
+    let names: Vec<&str> = std::iter::once(*first).chain(others).collect();
+    Some(format!("{}: {why}", names.join(" and ")))
 }
 
-/// Versions that failed alike share a line.
 fn unreachable_lines(record: &Record) -> Vec<String> {
+    let lines = lines_of(record, |version| version.unreachable.as_ref().map(because));
+    lines.into_iter().map(|line| line.chars().filter(|c| !c.is_control()).collect()).collect()
+}
+
+/// A line for each thing that there is to say of versions. Those that failed alike share one.
+fn lines_of(record: &Record, what: impl Fn(&VersionResult) -> Option<String>) -> Vec<String> {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for version in &record.versions {
-        let Some(why) = version.unreachable.as_ref().map(because) else { continue };
+        let Some(why) = what(version) else { continue };
         match said.iter_mut().find(|(known, _)| *known == why) {
             Some((_, names)) => names.push(version.version.name()),
             None => said.push((why, vec![version.version.name()])),
         }
     }
-    let line = |(why, names): (String, Vec<&str>)| format!("{}: {why}", names.join(" and "));
-    said.into_iter().map(|entry| line(entry).chars().filter(|c| !c.is_control()).collect()).collect()
+    said.into_iter().map(|(why, names)| format!("{}: {why}", names.join(" and "))).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::{MtuFinding, Outcome};
+    use netaware_record::{IpVersion, MtuFinding, Outcome};
     use netaware_units::{ByteCount, Span};
 
     use super::*;
@@ -161,6 +185,28 @@ mod tests {
         write(&mut page, &record, Paint::for_file(Colour::Never)).unwrap();
         let page = String::from_utf8(page).unwrap();
         assert!(page.contains("NOT MEASURED") && page.contains("carried nothing"), "{page}");
+    }
+
+    #[test]
+    fn a_black_hole_of_both_versions_is_not_blamed_on_one_of_them() {
+        let mut record = fixture::udp();
+        let [mut v4, mut v6] = [record.versions[0].clone(), record.versions[0].clone()];
+        (v4.version, v6.version) = (IpVersion::V4, IpVersion::V6);
+        for version in [&mut v4, &mut v6] {
+            for udp in &mut version.udp {
+                (udp.received, udp.loss.lost, udp.goodput) = (0, udp.sent, None);
+            }
+            let path = version.path.get_or_insert_default();
+            (path.mtu, path.mtu_finding) = (Some(1420), MtuFinding::BlackHole);
+        }
+        let way = v4.udp[0].pedigree.direction.name();
+        record.versions = vec![v4, v6];
+        let said = failure_lines(&record);
+        let want = format!("IPv4 and IPv6: UDP {way} carried nothing: packets above 1420 bytes vanish");
+        assert!(said[0].contains(&want), "{said:?}");
+        record.versions.iter_mut().for_each(|version| version.udp.clear());
+        record.warnings = vec!["IPv4: UDP is blocked".into(), "IPv6: UDP is blocked".into()];
+        assert_eq!(failure_lines(&record), ["nothing was measured: IPv4 and IPv6: UDP is blocked"]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(super) fn histograms(out: &mut dyn Write, record: &Record, paint: Paint) -> 
     for version in &record.versions {
         for result in version.latency.iter().chain(&version.latency_tcp) {
             if let Some(filled) = &result.bins {
-                let over = if result.pedigree.method == OVER_TCP { "TCP" } else { "UDP" };
+                let over = if result.pedigree.method == netaware_record::OVER_TCP { "TCP" } else { "UDP" };
                 let title = format!("round trip, {} {over}", version.version.name());
                 bins::write(out, &title, filled, paint)?;
             }
@@ -146,8 +146,7 @@ fn is_busy(l: &LatencyResult) -> bool {
 }
 
 fn lost(l: &LatencyResult) -> String {
-    // TCP sends lost packets again, so that their loss is not seen.
-    if l.lost == 0 && l.pedigree.method == "latency-tcp" {
+    if l.hides_losses() {
         return "not seen over TCP".to_owned();
     }
     format!("{} ({} of {})", share(l.lost, l.settled()), count(l.lost), count(l.settled()))
@@ -164,6 +163,3 @@ fn requests(l: &LatencyResult) -> String {
     };
     format!("{} of {sizes}, {pace}", count(l.sent))
 }
-
-/// The method's name in a pedigree.
-const OVER_TCP: &str = "latency-tcp";

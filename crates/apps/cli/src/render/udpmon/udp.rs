@@ -12,7 +12,7 @@
 //! `n` frames is divided by `n - 1`; the wire rate is right for IPv6, VLAN tags, padding and
 //! fragments too; quartiles are read off within a bin.
 
-use netaware_record::{Direction, Histogram, Record, UdpResult, VersionResult};
+use netaware_record::{Direction, Histogram, Record, UdpReceiverEnd, UdpResult, VersionResult};
 use netaware_units::Span;
 
 /// The fields of one result.
@@ -41,8 +41,8 @@ pub(super) fn line(record: &Record, version: &VersionResult, r: &UdpResult) -> S
         whole(r.reordered),
         time(receiver.map(|end| end.elapsed).filter(|_| r.received > 0)),
         receiver.map_or_else(none, |end| per_frame(end.elapsed, end.received)),
-        mbits(r.goodput),
-        mbits(r.wire.and_then(|wire| wire.received)),
+        received_rate(receiver, |end| end.bytes.0),
+        received_rate(receiver, |end| end.received * r.wire.map_or(0, |wire| wire.bytes.0)),
     ]);
     fields.extend(receiver.and_then(|end| end.bins.as_ref()).map_or_else(|| vec![none(); 8], moments));
     fields.join(" ; ")
@@ -61,6 +61,16 @@ fn moments(bins: &Histogram) -> Vec<String> {
 
 fn per_frame(time: Span, frames: u64) -> String {
     if frames < 2 { none() } else { number(micros(time) / (frames - 1) as f64) }
+}
+
+/// UDPmon's rate is that from the first to the last frame that came, all but one of them.
+fn received_rate(end: Option<&UdpReceiverEnd>, bytes: impl Fn(&UdpReceiverEnd) -> u64) -> String {
+    let rate = |end: &UdpReceiverEnd| {
+        let within = bytes(end) as f64 * (end.received.checked_sub(1)? as f64 / end.received as f64);
+        let rate = within * 8.0 / end.elapsed.secs_f64() / 1e6;
+        (rate.is_finite() && rate > 0.0).then(|| number(rate))
+    };
+    end.and_then(rate).unwrap_or_else(none)
 }
 
 fn mbits(rate: Option<netaware_units::BitRate>) -> String {

@@ -1,0 +1,249 @@
+//! What all phases of one version saw of its outages, and which transfers one fell into.
+//!
+//! **Measures** rows of lost requests on the idle path, of those beside TCP, and of lost datagrams,
+//! by the same rule. **Assumes** that phases follow each other, so that each saw outages of its
+//! own; an outage that two of them saw in part is counted in both. Where streams ran at once, those
+//! of the one that saw most are counted. Requests beside TCP are dropped in a row by a full queue,
+//! too: theirs is an outage only if nothing came of the transfer either for half of that time.
+
+use netaware_probe::Pacing;
+use netaware_probe::outage::{self, Outages, Part};
+use netaware_record::{Direction, ReceiverTick};
+use netaware_units::{ByteCount, Span};
+
+use super::{Findings, tcp};
+use crate::echo::EchoRun;
+use crate::transfer::{TcpRound, UdpRound};
+
+/// The warning of one version: how often, how long, and how many packets fell into outages.
+pub(super) fn warning(found: &Findings) -> Option<String> {
+    let [down, up] = [Direction::Reverse, Direction::Forward].map(|way| datagrams(&found.udp, way));
+    let streams = if found.udp.iter().any(|round| round.at_once) {
+        vec![both_ways(&down, &up)]
+    } else {
+        vec![down, up]
+    };
+    outage::in_words(&[vec![idle(&found.idle), under_load(&found.tcp)], streams].concat())
+}
+
+/// Of streams that ran at once: as often as the one that met more outages.
+fn both_ways(down: &Part, up: &Part) -> Part {
+    let both = down.outages.and(up.outages);
+    Part {
+        outages: Outages { times: down.outages.times.max(up.outages.times), ..both },
+        lost: down.lost + up.lost,
+        what: "datagrams".to_owned(),
+    }
+}
+
+/// The outage that fell into a transfer over TCP, by the requests beside it; `None` where there was
+/// none.
+pub(super) fn beside(round: &TcpRound) -> Option<Outages> {
+    let run = round.under_load()?;
+    let found = of_run(run).filter(|found| found.times > 0)?;
+    (silence(round, run) >= found.longest / 2).then_some(found)
+}
+
+fn of_run(run: &EchoRun) -> Option<Outages> {
+    let is_even = matches!(run.order.pacing, Pacing::Even(_));
+    is_even.then(|| run.round.outages(run.order.shown_spacing()))?
+}
+
+/// For how long nothing came of a transfer while the requests beside it ran: before its first slice
+/// or between them.
+fn silence(round: &TcpRound, run: &EchoRun) -> Span {
+    let ticks = tcp::slices(round);
+    let stretches = ticks.chunk_by(|one, next| (one.bytes.0 == 0) == (next.bytes.0 == 0));
+    let silent = stretches.filter(|stretch| stretch[0].bytes == ByteCount(0));
+    let lasted = |stretch: &[ReceiverTick]| stretch.iter().map(|tick| tick.length.or_zero()).sum::<Span>();
+    let between = silent.map(lasted).max().unwrap_or_default();
+    let requests = i64::try_from(run.round.counts().sent()).unwrap_or(i64::MAX);
+    let asked = run.order.shown_spacing() * requests;
+    let rtts = run.round.rtts_ns();
+    let round_trip = rtts.iter().copied().reduce(f64::min).map_or(Span::ZERO, |ns| Span(ns as i64));
+    let told = ticks.last().map_or(Span::ZERO, |tick| tick.end);
+    between.max((asked - told - round_trip * SET_UP).or_zero())
+}
+
+/// Round trips that opening a transfer takes while requests already run beside it.
+const SET_UP: i64 = 4;
+
+fn idle(runs: &[EchoRun]) -> Part {
+    Part {
+        outages: runs.iter().filter_map(of_run).reduce(Outages::and).unwrap_or_default(),
+        lost: runs.iter().map(|run| run.round.counts().lost).sum(),
+        what: "requests".to_owned(),
+    }
+}
+
+fn under_load(rounds: &[TcpRound]) -> Part {
+    let runs = rounds.iter().filter_map(TcpRound::under_load);
+    Part {
+        outages: rounds.iter().filter_map(beside).reduce(Outages::and).unwrap_or_default(),
+        lost: runs.map(|run| run.round.counts().lost).sum(),
+        what: "requests beside TCP".to_owned(),
+    }
+}
+
+fn datagrams(rounds: &[UdpRound], direction: Direction) -> Part {
+    let (mut outages, mut lost) = (Outages::default(), 0);
+    for round in rounds.iter().filter(|round| round.order.plan.direction == direction) {
+        let (Some(sender), Some(receiver)) = (&round.ended.udp_sender, &round.ended.udp_receiver) else {
+            continue;
+        };
+        let mut rows = receiver.loss_runs.clone();
+        let told: u64 = rows.iter().map(|(length, times)| length * times).sum();
+        // The marks of the stream's end may have been lost together with its last datagrams.
+        let at_the_end = if receiver.observed.is_none() {
+            sender.sent.saturating_sub(receiver.received).saturating_sub(told)
+        } else {
+            0
+        };
+        rows.extend((at_the_end > 0).then_some((at_the_end, 1)));
+        let apart = sender.elapsed / i64::try_from(sender.sent).unwrap_or(i64::MAX).max(1);
+        outages = outages.and(Outages::of(&rows, sender.sent, apart));
+        lost += told + at_the_end;
+    }
+    Part { outages, lost, what: format!("datagrams {}", direction.name()) }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use netaware_probe::delay_report::EchoLog;
+    use netaware_probe::{EchoCounts, Exchange};
+    use netaware_record::{CpuUse, UdpReceiverEnd, UdpSenderEnd};
+    use netaware_stats::ceasing::Ceasing;
+    use netaware_units::{ClockSource, Mono, SendRate, Stamp};
+
+    use super::*;
+    use crate::bulk::Ended;
+    use crate::echo::EchoOrder;
+    use crate::request::Transport;
+    use crate::transfer::{TcpOrder, UdpOrder};
+
+    const APART: Span = Span::from_millis(10);
+    const SLICE: Span = Span::from_millis(50);
+
+    fn answered(seq: u64) -> Exchange {
+        let at = |offset: i64| Mono(1_000_000_000) + APART * i64::try_from(seq).unwrap() + offset_ms(offset);
+        let stamp = |at| Stamp { at, by: ClockSource::Kernel, error: Span::ZERO };
+        Exchange {
+            seq,
+            due: at(0),
+            tx: stamp(at(0)),
+            rx: stamp(at(5)),
+            tx_application: at(0),
+            rx_application: at(5),
+            responder: None,
+            responder_told: true,
+            responder_clock: ClockSource::Kernel,
+            ttl_forward: None,
+            ttl_reverse: None,
+        }
+    }
+
+    fn offset_ms(ms: i64) -> Span {
+        Span::from_millis(ms)
+    }
+
+    /// Requests of which these got no answer.
+    pub(in crate::report) fn run(sent: u64, lost: std::ops::Range<u64>) -> EchoRun {
+        let mut log = EchoLog::default();
+        for seq in (0..sent).filter(|seq| !lost.contains(seq)) {
+            log.push(&answered(seq));
+        }
+        let counts = EchoCounts {
+            asked: sent,
+            received: sent - (lost.end - lost.start),
+            lost: lost.end - lost.start,
+            ..EchoCounts::default()
+        };
+        EchoRun {
+            order: EchoOrder::open_loop(None, APART, 64),
+            transport: Transport::Udp,
+            round: log.finish(counts),
+            late_sends: 0,
+            worst_lateness: Span::ZERO,
+            stamp_fallbacks: None,
+            lost_at_end: 0,
+            ceasing: Ceasing::default(),
+            host_drops: None,
+            cpu: CpuUse::default(),
+        }
+    }
+
+    /// Slices of 50 ms of so many Mbit/s.
+    fn transfer(mbit: &[u64], load: EchoRun) -> TcpRound {
+        let tick = |(n, mbit): (i64, &u64)| ReceiverTick {
+            end: SLICE * (n + 1),
+            length: SLICE,
+            bytes: ByteCount(mbit * 6250),
+            streams: 4,
+            ..ReceiverTick::default()
+        };
+        let order = TcpOrder {
+            streams: 4,
+            duration: SLICE * i64::try_from(mbit.len()).unwrap(),
+            ..TcpOrder::new(Direction::Reverse, SLICE)
+        };
+        let ended = Ended { receiver_ticks: (0..).zip(mbit).map(tick).collect(), ..Ended::default() };
+        TcpRound { order, ended, arrived: None, load: Some(load) }
+    }
+
+    fn stream(direction: Direction, rows: Vec<(u64, u64)>, received: u64) -> UdpRound {
+        let rate = SendRate::at_least(10_000_000);
+        let order = UdpOrder::paced(direction, Span::from_secs(1), 1472, rate, SLICE);
+        let sender = UdpSenderEnd { sent: 1000, elapsed: Span::from_secs(1), ..UdpSenderEnd::default() };
+        let receiver = UdpReceiverEnd { received, loss_runs: rows, ..UdpReceiverEnd::default() };
+        let ended = Ended { udp_sender: Some(sender), udp_receiver: Some(receiver), ..Ended::default() };
+        UdpRound { order, ended, at_once: false }
+    }
+
+    /// A link that is down for 0.4 s in each 3.5 s: a third of the requests beside a transfer were
+    /// lost, and nothing was said.
+    #[test]
+    fn an_outage_beside_tcp_at_the_end_of_idle_requests_and_of_a_stream_is_said_once() {
+        let cut = [34, 34, 34, 0, 0, 0, 0, 0, 0, 0, 34, 34];
+        let found = Findings {
+            idle: vec![run(100, 92..100)],
+            tcp: vec![transfer(&cut, run(60, 15..55))],
+            udp: vec![
+                stream(Direction::Reverse, vec![(1, 1)], 599),
+                stream(Direction::Forward, vec![], 1000),
+            ],
+            ..Findings::default()
+        };
+        let want = "3 times nothing came, for up to 400 ms: 8 of the 8 lost requests, 40 of the 40 lost requests \
+                    beside TCP and 400 of the 401 lost datagrams down fell into such an outage";
+        assert_eq!(warning(&found).as_deref(), Some(want));
+        assert_eq!(warning(&Findings::default()), None);
+    }
+
+    #[test]
+    fn requests_that_a_full_queue_dropped_in_a_row_beside_tcp_are_no_outage() {
+        let full = transfer(&[34; 12], run(60, 15..40));
+        assert_eq!(beside(&full), None);
+        // The first bytes came late, because nothing passed when the transfer began.
+        let late = transfer(&[34; 4], run(60, 0..35));
+        assert_eq!(beside(&late).map(|found| found.lost), Some(35));
+    }
+
+    #[test]
+    fn streams_both_ways_at_once_do_not_double_their_outages() {
+        let both = |at_once| {
+            let ways = [Direction::Forward, Direction::Reverse];
+            let udp = ways.map(|way| UdpRound { at_once, ..stream(way, vec![(400, 1)], 600) }).into();
+            warning(&Findings { udp, ..Findings::default() }).unwrap()
+        };
+        let once = "nothing came for 400 ms: 800 of the 800 lost datagrams fell into such an outage";
+        assert_eq!(both(true), once);
+        assert!(both(false).starts_with("2 times nothing came"), "{}", both(false));
+    }
+
+    #[test]
+    fn a_black_hole_has_no_outages() {
+        let found =
+            Findings { udp: vec![stream(Direction::Forward, vec![(1000, 1)], 0)], ..Findings::default() };
+        assert_eq!(warning(&found), None);
+    }
+}
