@@ -2,7 +2,9 @@
 
 use netaware_io::hop_socket::HopCounts;
 use netaware_path::Bound;
-use netaware_path::hops::{HopCapacity as Capacity, HopFinding, HopFlag, HopsFinding, PathFlag, Way};
+use netaware_path::hops::{
+    AnswerRate, HopCapacity as Capacity, HopFinding, HopFlag, HopsFinding, PathFlag, Way,
+};
 use netaware_record::{
     Direction, Health, Hop, HopCapacity, HopQueueing, HopTrain, HopsResult, IpVersion, Layer, Pedigree,
     RateBound,
@@ -184,7 +186,7 @@ fn sentence(flag: HopFlag) -> String {
     match flag {
         HopFlag::Silent => "never answered".to_owned(),
         HopFlag::RateLimited(rate) => {
-            let often = if rate < 0.1 { String::new() } else { format!(" (about {rate:.1} times a second)") };
+            let often = rate.and_then(how_often).map_or_else(String::new, |often| format!(" ({often})"));
             format!("answers a part of what it is asked{often}: asked less often, no loss told")
         }
         HopFlag::SeveralAddresses => "several addresses answer in turns: parallel paths".to_owned(),
@@ -210,6 +212,18 @@ fn sentence(flag: HopFlag) -> String {
                 .to_owned()
         }
         _ => "something that this version cannot name".to_owned(),
+    }
+}
+
+/// "about 2.0 times a second", or a lower bound; nothing where that would be rounded to nothing.
+fn how_often(rate: AnswerRate) -> Option<String> {
+    match rate.about() {
+        Some(about) if about >= MIN_ANSWER_RATE => Some(format!("about {about:.1} times a second")),
+        None if rate.at_least >= MIN_ANSWER_RATE => {
+            // Rounded down: a bound stays one.
+            Some(format!("at least {:.1} times a second", (rate.at_least * 10.0).floor() / 10.0))
+        }
+        _ => None,
     }
 }
 
@@ -239,6 +253,8 @@ fn path_sentence(flag: PathFlag) -> String {
     }
 }
 
+/// Answers a second below which no number is said.
+const MIN_ANSWER_RATE: f64 = 0.1;
 /// Of a link's capacity: a load that is seen in the median of the queues.
 const OWN_SHARE: f64 = 0.25;
 
@@ -310,6 +326,25 @@ mod tests {
 
     const CAN: &str =
         "this host probes by sizes of 1500 B up to 200 Mbit/s with 5 % error, limited by stamps: 1 us each";
+
+    #[test]
+    fn no_router_answers_0_0_times_a_second() {
+        let told = |at_least, at_most| sentence(HopFlag::RateLimited(Some(AnswerRate { at_least, at_most })));
+        let rows = [
+            (1.8, 2.2, " (about 2.0 times a second)"),
+            (0.68, 2.2, " (at least 0.6 times a second)"),
+            (0.68, f64::INFINITY, " (at least 0.6 times a second)"),
+            (0.04, 0.05, ""),
+            (0.09, f64::INFINITY, ""),
+        ];
+        for (at_least, at_most, want) in rows {
+            assert_eq!(
+                told(at_least, at_most),
+                format!("answers a part of what it is asked{want}: asked less often, no loss told")
+            );
+        }
+        assert!(!sentence(HopFlag::RateLimited(None)).contains("times"));
+    }
 
     #[test]
     fn a_figure_within_what_the_host_tells_has_no_remark() {

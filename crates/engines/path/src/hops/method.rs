@@ -8,6 +8,7 @@ use netaware_units::{Mono, Span};
 
 use super::log::HopLog;
 use super::plan::HopsPlan;
+use super::ration::Outcome;
 use super::round::{Fate, Kind, Probe, Round, RoundReport, Told, What};
 use super::route::Route;
 use super::survey::{FAR_PATIENCE, FIRST_PATIENCE, LEAST_GAP, Survey};
@@ -583,7 +584,7 @@ impl Hops {
                 Asked::Find { .. } | Asked::Ladder { .. } | Asked::Train => {}
             }
         }
-        self.note_outcomes(&outcomes, &asked, report);
+        self.note_outcomes(&outcomes, &asked, &probes, report);
     }
 
     /// Takes note of who answers and when.
@@ -623,8 +624,8 @@ impl Hops {
             let counted = place.and_then(|place| self.unanswered.remove(place));
             if is_search {
                 self.take_late_search(late, counted.is_some());
-            } else if let Some((ttl, ..)) = counted {
-                self.hop_mut(ttl).note_late();
+            } else if let Some((ttl, _, sent_at)) = counted {
+                self.hop_mut(ttl).note_late(sent_at);
                 if late.ttl == FAR && late.kind == Kind::Echo {
                     self.whole.1 += u32::from(self.whole.1 < self.whole.0);
                 }
@@ -712,7 +713,13 @@ impl Hops {
 
     /// A hop whose answer stays out while something further off answers in the same round rations
     /// its answers.
-    fn note_outcomes(&mut self, outcomes: &[(u8, bool)], asked: &[Asked], report: &RoundReport) {
+    fn note_outcomes(
+        &mut self,
+        outcomes: &[(u8, bool)],
+        asked: &[Asked],
+        probes: &[Probe],
+        report: &RoundReport,
+    ) {
         let furthest = asked.iter().zip(&report.probes).filter(|(_, told)| told.reply().is_some());
         let furthest = furthest.filter_map(|(asked, _)| match asked {
             Asked::Hop { ttl } => Some(*ttl),
@@ -720,15 +727,16 @@ impl Hops {
             _ => None,
         });
         let furthest = furthest.max().unwrap_or(0);
-        let (now, end) = (self.now, self.end);
+        let end = self.end;
+        // Nothing is beyond the last one: there its predecessor vouches for the path. For the only
+        // hop nobody does.
+        let passes = |ttl: u8| furthest > ttl || (ttl == end && end > 1 && furthest + 1 >= end);
+        self.note_rations(asked, probes, report, passes);
         let mut limited = false;
         for (ttl, answered) in outcomes {
             let hop = self.hop_mut(*ttl);
             let before = hop.pace.limited;
-            // Nothing is beyond the last one: there its predecessor vouches for the path.
-            // For the only hop nobody does.
-            let passes = furthest > *ttl || (*ttl == end && end > 1 && furthest + 1 >= end);
-            hop.note_outcome(*answered, passes, now);
+            hop.note_outcome(*answered, passes(*ttl));
             if hop.pace.limited && !before {
                 hop.restart_pace_count();
                 limited = true;
@@ -737,6 +745,44 @@ impl Hops {
         if limited && self.stage == Stage::Measure {
             self.settle_routes();
         }
+    }
+
+    /// Takes note of all that hops were asked which are known to ration their answers, trains too:
+    /// to whom a probe was sent for another reason, it was a question like any other.
+    fn note_rations(
+        &mut self,
+        asked: &[Asked],
+        probes: &[Probe],
+        report: &RoundReport,
+        passes: impl Fn(u8) -> bool,
+    ) {
+        for ((asked, probe), told) in asked.iter().zip(probes).zip(&report.probes) {
+            let ttl = match *asked {
+                Asked::Find { ttl } | Asked::Hop { ttl } | Asked::Leader { ttl } => ttl,
+                Asked::Whole if self.reached => self.end,
+                Asked::Tail { .. } | Asked::Train => probe.ttl,
+                Asked::Whole | Asked::Ladder { .. } => continue,
+            };
+            if probe.mute || ttl == 0 || ttl > self.end || probe.kind != self.kind_of(ttl) {
+                continue;
+            }
+            let outcome = match told.fate {
+                Fate::NotSent | Fate::TooBig(_) => continue,
+                Fate::Answered(reply) if matches!(reply.what, What::TooBig(_)) => continue,
+                Fate::Answered(_) => Outcome::Answered,
+                Fate::Silent if probe.awaited && passes(ttl) && !self.cut_off => Outcome::Unanswered,
+                Fate::Silent => Outcome::Unknown,
+            };
+            let hop = self.hop_mut(ttl);
+            if hop.pace.limited {
+                hop.ration.note(told.sent_at, outcome);
+            }
+        }
+    }
+
+    /// What a hop is asked by, as long as nothing else is known of it.
+    fn kind_of(&self, ttl: u8) -> Kind {
+        if self.is_destination(ttl) && self.whole.1 > 0 { Kind::Echo } else { self.kind_for(ttl) }
     }
 
     fn take_train(&mut self, report: &RoundReport) {
