@@ -27,6 +27,10 @@ pub(crate) fn result(
     let limited = limit(found, instrument);
     let is_limited = found.hops.iter().any(|hop| hop.flags.contains(&HopFlag::HostLimited));
     let own = is_limited.then(|| "host_limited".to_owned());
+    let bounds = || found.hops.iter().filter_map(|hop| Some(hop.capacity.as_ref()?.bound));
+    let has_interval = bounds().any(|bound| bound == Bound::None);
+    let bounded = bounds().next().map(|_| RateBound::AtLeast);
+    let kind = if has_interval { Some(RateBound::None) } else { bounded };
     let own_queue = own_queue(found, BitRate::mean(bytes, took).unwrap_or_default());
     HopsResult {
         pedigree: Pedigree {
@@ -63,7 +67,7 @@ pub(crate) fn result(
         remarks: found
             .flags
             .iter()
-            .map(|flag| path_sentence(*flag))
+            .map(|flag| path_sentence(*flag, kind))
             .chain(limited)
             .chain(own_queue)
             .chain(unmatched(counts))
@@ -239,7 +243,7 @@ fn path_word(flag: PathFlag) -> &'static str {
     }
 }
 
-fn path_sentence(flag: PathFlag) -> String {
+fn path_sentence(flag: PathFlag, kind: Option<RateBound>) -> String {
     match flag {
         PathFlag::DestinationSilent => {
             "the destination did not answer: the last hop shown is the furthest that did".to_owned()
@@ -247,7 +251,7 @@ fn path_sentence(flag: PathFlag) -> String {
         PathFlag::Refused => "a router says that it goes no further".to_owned(),
         PathFlag::Mtu(mtu) => format!("packets of more than {mtu} bytes do not pass: smaller ones were used"),
         PathFlag::PathChanged => "the path changed while it was measured: figures mix two paths".to_owned(),
-        PathFlag::HostBusy { away } => busy_sentence(away),
+        PathFlag::HostBusy { away } => busy_sentence(away, kind),
         PathFlag::CutShort => "no capacity at all: give it more --time".to_owned(),
         _ => "something that this version cannot name".to_owned(),
     }
