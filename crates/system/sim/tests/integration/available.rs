@@ -50,7 +50,6 @@ fn no_method_is_silently_wrong_on_a_bursty_path() {
         // On such a path they are not content within their usual time, and take what they are given.
         let limit = cell.instrument().time_limit.secs_f64();
         assert!(score.misled == 0 && score.longest <= limit, "{method}: {}", figures(&score));
-        assert!(score.load < 0.105, "{method}: {}", figures(&score));
         assert_eq!(score.silent, 0, "{method}: {}", figures(&score));
     }
 }
