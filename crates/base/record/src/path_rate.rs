@@ -129,8 +129,8 @@ pub struct PathRate {
     /// The mean load that the trains were, bit/s.
     pub load: BitRate,
     /// What a reader must know, as words for programs: `host_limited`, `host_busy`, `coalescing`,
-    /// `lossy`, `reordered`, `path_changed`, `elastic`, `ambiguous`, `cut_short`, `noisy`,
-    /// `shaped`, `silent`, `peak`, `unexplained`.
+    /// `lossy`, `reordered`, `path_changed`, `elastic`, `ambiguous`, `cut_short`, `unreadable`,
+    /// `noisy`, `shaped`, `silent`, `peak`, `unexplained`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.

@@ -342,6 +342,16 @@ impl Careful {
         }
     }
 
+    /// When the method may begin: as soon as the first trains, of which nobody knew what share of
+    /// the path they were, make no more than the load that is allowed. That must leave the method
+    /// its time: where it would take more than a part of what is left, the load is above that.
+    fn paid_at(&self, now: Mono) -> Mono {
+        let (Some(begin), Some(rate)) = (self.begin, self.carried.fastest()) else { return now };
+        let earned = Span::from_secs_f64(self.bytes as f64 * 8.0 / (rate * self.max_load()));
+        let left = (begin + self.instrument.time_limit).since(now).or_zero();
+        now + (begin + earned).since(now).or_zero().min(left / LONGEST_PAYING)
+    }
+
     /// The first trains are over: is there a method for what they have shown?
     fn begin_method(&mut self, now: Mono) {
         let Some(build) = self.build.take() else { return };
@@ -520,24 +530,26 @@ impl Estimator for Careful {
         if self.over.is_some() {
             return Step::Done;
         }
+        let mut begins = now;
         if self.build.is_some() {
             if let Some(step) = self.next_scout(now) {
                 return step;
             }
-            self.begin_method(now);
+            begins = self.paid_at(now);
+            self.begin_method(begins);
         }
         if self.over.is_some() {
             return Step::Done;
         }
         if self.serving.is_none() {
             let Some(method) = &mut self.method else { return Step::Done };
-            let Step::Volley { volley, due } = method.next(now) else {
+            let Step::Volley { volley, due } = method.next(begins) else {
                 self.over = Some(Over::Content);
                 return Step::Done;
             };
             self.serving = Some(Serving { volley, due, report: VolleyReport::default(), began_at: None });
         }
-        let Some((part, due)) = self.next_part(now) else {
+        let Some((part, due)) = self.next_part(begins) else {
             self.hand_over(now);
             self.over = Some(Over::OutOfTime);
             return Step::Done;
@@ -680,6 +692,8 @@ fn planned(volley: &Volley, fastest: f64) -> Span {
 const LONGEST_PART: Span = Span::from_secs(2);
 /// One slow volley costs no more than that if the path is as fast as before.
 const LONGEST_DOUBT: Span = Span::from_secs(10);
+/// Part of the time that is left which may be spent on waiting until first trains are paid for.
+const LONGEST_PAYING: i64 = 8;
 /// Times what the path carries above which a figure is not of this path.
 const ABOVE_ALL: f64 = 1.25;
 /// bit/s of a path of which nothing has come yet.

@@ -147,7 +147,7 @@ impl Disturbance {
     /// How bad it is.
     pub fn level(&self) -> Level {
         match self.away {
-            away if away >= LIMITED => Level::Limited,
+            away if away >= AWAY_TOO_LONG => Level::Limited,
             away if away >= SUSPECTED || self.beside => Level::Suspected,
             _ => Level::Quiet,
         }
@@ -183,15 +183,11 @@ impl Disturbance {
         let level = if saw_it { Level::Limited } else { self.level() };
         let (rate, bound) = self.at_level(level, answer.rate, answer.bound);
         let mut flags = answer.flags;
-        let told = match level {
-            Level::Quiet => &[][..],
-            Level::Suspected => &[Flag::HostBusy { away: self.away }],
-            Level::Limited => &[Flag::HostBusy { away: self.away }, Flag::HostLimited],
-        };
-        for flag in told {
-            if !flags.contains(flag) {
-                flags.push(*flag);
-            }
+        // Whether hosts that were away for so long sent as fast as they can is another question: the
+        // method says it if it has seen it.
+        let busy = Flag::HostBusy { away: self.away };
+        if level != Level::Quiet && !flags.contains(&busy) {
+            flags.push(busy);
         }
         Estimate { rate, bound, flags, ..answer }
     }
@@ -199,7 +195,7 @@ impl Disturbance {
     /// A tight link as it may be told: there is no bound of one, so hosts that were away tell none.
     pub fn on_tight_link(&self, link: TightLink) -> Option<TightLink> {
         let (capacity, bound) = self.on_rate(link.capacity, Bound::None);
-        (bound == Bound::None).then_some(TightLink { capacity, ..link })
+        if bound == Bound::None { (TightLink { capacity, ..link }).known() } else { None }
     }
 
     /// Hops as they may be told.
@@ -228,7 +224,7 @@ const SUSPECTED: f64 = 0.05;
 /// away for 19 %, slops reads 70 % low on that path, and for 25 to 40 % the curve is more than a
 /// fifth off in each of eight runs. What is left is a bound. A program on each core of a real host
 /// makes 50 to 75 %, on one of two 7 to 25 %.
-const LIMITED: f64 = 0.15;
+pub const AWAY_TOO_LONG: f64 = 0.15;
 /// A full core beside the measuring thread's: what interrupts and wake-ups suffer from it is in no
 /// counter.
 const BESIDE: f64 = 0.05;

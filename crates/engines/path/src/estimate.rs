@@ -79,7 +79,7 @@ pub enum Flag {
     /// The figure is a bound, and what held the method up is not known: it is not that the hosts
     /// cannot do more.
     Unexplained,
-    /// Others used the hosts meanwhile: the interval holds what that may have done.
+    /// Others used the hosts meanwhile: the interval, or the bound, holds what that may have done.
     HostBusy {
         /// Share of the time that they wanted a core and had none, 0..1.
         away: f64,
@@ -110,6 +110,9 @@ pub enum Flag {
     Ambiguous,
     /// Time or bytes ran out before the method was content.
     CutShort,
+    /// Too few trains came in a way that the method can read: packets were lost, or handed over in
+    /// batches that hide how far apart they came. More time would not have changed that.
+    Unreadable,
     /// The path's traffic varied more than the measurement could average out: the interval is wide.
     Noisy,
     /// Short bulks pass at this rate, bit/s; what lasts is held to the figure by a token bucket.

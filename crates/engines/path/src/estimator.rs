@@ -30,6 +30,13 @@ pub trait Estimator {
     /// was here.
     fn take(&mut self, now: Mono, report: &VolleyReport, took: Span);
 
+    /// After [`Step::Done`]: lets a method that ended because of the time that it takes by itself,
+    /// and would have known more with more of it, go on until `limit` after its begin. Returns
+    /// whether it does; then [`next`](Self::next) has more to ask.
+    fn prolong(&mut self, _limit: Span) -> bool {
+        false
+    }
+
     /// What is known so far; `None` as long as nothing is.
     fn answer(&self) -> Option<Estimate>;
 
@@ -51,6 +58,10 @@ impl<E: Estimator + ?Sized> Estimator for Box<E> {
 
     fn take(&mut self, now: Mono, report: &VolleyReport, took: Span) {
         (**self).take(now, report, took);
+    }
+
+    fn prolong(&mut self, limit: Span) -> bool {
+        (**self).prolong(limit)
     }
 
     fn answer(&self) -> Option<Estimate> {
@@ -85,6 +96,10 @@ mod tests {
 
         fn take(&mut self, _now: Mono, _report: &VolleyReport, _took: Span) {}
 
+        fn prolong(&mut self, limit: Span) -> bool {
+            limit > Span(1)
+        }
+
         fn answer(&self) -> Option<Estimate> {
             let (bound, flags) = (Bound::None, Vec::new());
             Some(Estimate { rate: RATE, bound, method: "known", bytes: 1, packets: 1, took: Span(1), flags })
@@ -99,15 +114,18 @@ mod tests {
         }
     }
 
-    fn all_of(mut method: impl Estimator) -> (Step, Option<Estimate>, Option<TightLink>, Vec<RateMode>) {
-        (method.next(Mono(7)), method.answer(), method.tight_link(), method.modes())
+    fn all_of(
+        mut method: impl Estimator,
+    ) -> (Step, Option<Estimate>, Option<TightLink>, Vec<RateMode>, bool) {
+        let goes_on = method.prolong(Span(2));
+        (method.next(Mono(7)), method.answer(), method.tight_link(), method.modes(), goes_on)
     }
 
     #[test]
     fn a_boxed_method_says_what_the_method_says() {
         let boxed: Box<dyn Estimator> = Box::new(Known);
         let said = all_of(boxed);
-        assert!(said.1.is_some() && said.2.is_some(), "{said:?}");
+        assert!(said.1.is_some() && said.2.is_some() && said.4, "{said:?}");
         assert_eq!(said, all_of(Known));
     }
 }

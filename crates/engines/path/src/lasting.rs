@@ -317,7 +317,14 @@ impl<M: Estimator> Estimator for Lasting<M> {
             }
             _ => {}
         }
-        let step = self.method.next(now);
+        let mut step = self.method.next(now);
+        // Its own time is over, and more may be left.
+        let limit = self.instrument.time_limit.or_zero();
+        let has_more = step == Step::Done && self.every.is_none() && self.own < limit;
+        if has_more && self.method.prolong(limit - limit / 10) {
+            self.own = limit;
+            step = self.method.next(now);
+        }
         if let Step::Volley { volley, .. } = &step {
             self.asked = volley.clone();
             return step;

@@ -40,7 +40,7 @@ mod unchanged;
 mod verdict;
 
 pub use careful::{Careful, Needs};
-pub use disturbance::{Disturbance, EndLoad, Level};
+pub use disturbance::{AWAY_TOO_LONG, Disturbance, EndLoad, Level};
 pub use estimate::{Bound, Estimate, Flag, NEAR, RateMode};
 pub use estimator::{Estimator, Step};
 pub use instrument::Instrument;

@@ -62,7 +62,8 @@ impl RateMethod {
         }
     }
 
-    /// The longest time that it takes by itself.
+    /// The longest time that it takes by itself, unless that is too short for it to be content and
+    /// the instrument allows more.
     pub fn longest(self, instrument: &Instrument) -> Span {
         match self {
             Self::Capacity => capacity::Automatic::longest(instrument),
@@ -118,6 +119,60 @@ impl RateMethod {
                 Box::new(Spruce::new(instrument, known, seed))
             }
             Self::Maximum(search) => Box::new(Maximum::new(instrument, search)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Flag;
+    use crate::available::fifo::{Path, Traffic, instrument};
+
+    const METHODS: [RateMethod; 6] = [
+        RateMethod::Capacity,
+        RateMethod::Bulk,
+        RateMethod::Available,
+        RateMethod::Curve,
+        RateMethod::Slops,
+        RateMethod::Spruce(1.1e7),
+    ];
+
+    /// An upstream of 11 Mbit/s with grants each 4 ms, and a line of 60 Mbit/s that others use.
+    fn paths() -> [(&'static str, Path, Instrument); 2] {
+        let limit = Span::from_secs(30);
+        let of = |rate: f64| Instrument { time_limit: limit, ..instrument(rate) };
+        let mut grants = Path::single(1.1e7, 0.0, Traffic::Even, 3);
+        grants.coalescing = 4e6;
+        let shared = Path::single(6e7, 0.33, Traffic::Poisson, 3);
+        [("grants", grants, of(1.1e7)), ("shared", shared, of(6e7))]
+    }
+
+    #[test]
+    fn time_does_not_run_out_after_three_seconds_of_thirty() {
+        for (name, path, host) in paths() {
+            for method in METHODS {
+                let outcome = path.clone().run(&mut method.careful(&host, 1));
+                let row = format!("{method:?} over {name}: {outcome:?}");
+                let Some(answer) = &outcome.answer else { continue };
+                let limit = host.time_limit.secs_f64();
+                assert!(outcome.took <= limit, "{row}");
+                // A volley that does not fit may be long.
+                let ran_out = answer.flags.contains(&Flag::CutShort);
+                assert!(!ran_out || outcome.took > 0.6 * limit, "{row}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_load_is_the_allowed_one_with_the_first_trains() {
+        for (name, path, host) in paths() {
+            for method in METHODS {
+                let outcome = path.clone().run(&mut method.careful(&host, 1));
+                let rate = path.hops[0].capacity;
+                let load = outcome.bits / outcome.took / rate;
+                assert!(load <= 0.105, "{load} of the path by {method:?} over {name}: {outcome:?}");
+            }
         }
     }
 }

@@ -18,6 +18,7 @@
 
 mod clock;
 mod pairs;
+mod take;
 mod tcp;
 mod trains;
 
@@ -29,7 +30,7 @@ use netaware_stats::patience::Patience;
 use netaware_units::{Mono, Span};
 
 use crate::estimate::Bound;
-use crate::hops::{Fate, Kind, Probe, Reply, Round, RoundReport, Told, What};
+use crate::hops::{Kind, Probe, Round, What};
 
 use pairs::{Narrowest, Pair, are_batched};
 use trains::{EchoTrain, LEAST_ANSWERS, Train};
@@ -458,161 +459,6 @@ impl Reach {
         self.plan.timestamps && !silent && self.timestamp_at.is_none_or(|at| now >= at + TIMESTAMP_EVERY)
     }
 
-    /// Takes in what became of the last round.
-    pub fn take(&mut self, report: &RoundReport) {
-        let host = self.plan.host;
-        self.follow(report);
-        for late in &report.late {
-            self.large.came_late(late.sent_at);
-            let answers = match late.kind {
-                Kind::Udp => &mut self.udp,
-                Kind::Echo => &mut self.echo,
-                Kind::Timestamp => &mut self.timestamps,
-            };
-            answers.late += u32::from(answers.answered + answers.late < answers.asked);
-        }
-        self.longest_late = self.longest_late.max(report.longest_late());
-        let nobody = report.probes.iter().all(|told| told.fate == Fate::Silent);
-        self.silent = if nobody { self.silent + 1 } else { 0 };
-        let answers = match self.asked {
-            Asked::Udp => &mut self.udp,
-            Asked::Timestamp => &mut self.timestamps,
-            Asked::Echo | Asked::Pair | Asked::Burst => &mut self.echo,
-            Asked::Train(kind) => return self.take_train(kind, report),
-        };
-        answers.waited = answers.waited.max(self.waiting);
-        for (told, length) in report.probes.iter().zip(&self.lengths) {
-            if matches!(told.fate, Fate::NotSent | Fate::TooBig(_)) {
-                answers.not_sent += u32::from(told.fate == Fate::NotSent);
-                continue;
-            }
-            answers.asked += 1;
-            answers.bytes += u64::from(*length);
-            let Some(reply) = told.reply() else { continue };
-            answers.take(reply, host);
-        }
-        // The first of a small burst has none of its own in front of it.
-        let first = report.probes.first().filter(|first| is_own(first, host)).and_then(Told::rtt);
-        if self.asked == Asked::Pair {
-            self.large.rtt = first.into_iter().chain(self.large.rtt).min();
-        } else {
-            answers.rtts.extend(first);
-        }
-        match (self.asked, &report.probes[..]) {
-            (Asked::Echo, _) => self.lone += 1,
-            (Asked::Timestamp, [one]) => self.take_stamps(one),
-            (Asked::Pair, [first, second]) => {
-                self.take_pair(first, second);
-                self.follow_large(report);
-            }
-            (Asked::Burst, [a, b, c]) => {
-                self.bursts.push([a, b, c].map(|told| told.reply().and_then(|reply| reply.ident)));
-            }
-            _ => {}
-        }
-    }
-
-    /// Takes note of who answers and when. What the host never answered tells nothing.
-    fn follow(&mut self, report: &RoundReport) {
-        let (kind, answers) = match self.asked {
-            Asked::Timestamp => (1, &self.timestamps),
-            Asked::Udp => (2, &self.udp),
-            Asked::Echo | Asked::Pair | Asked::Burst | Asked::Train(_) => (0, &self.echo),
-        };
-        let tells = kind != 2 && answers.answered > 0;
-        let is_counted = !matches!(self.asked, Asked::Train(_));
-        if let Some(last) = report.probes.last().filter(|_| !report.late.is_empty()) {
-            self.heard(last.sent_at);
-        }
-        for told in &report.probes {
-            match told.fate {
-                Fate::NotSent => self.ceasing.not_sent(told.sent_at),
-                Fate::Silent => {
-                    self.silent_at_end[kind] += u32::from(is_counted);
-                    if tells {
-                        self.ceasing.unanswered(told.sent_at);
-                    }
-                }
-                Fate::Answered(reply) if is_own(told, self.plan.host) => self.heard(reply.at),
-                Fate::TooBig(_) | Fate::Answered(_) => {}
-            }
-        }
-    }
-
-    fn take_stamps(&mut self, told: &Told) {
-        let Some(reply) = told.reply().filter(|_| self.stamps.len() < MOST_STAMPS) else { return };
-        if let Some(stamps) = reply.stamps {
-            self.stamps.push(StampSample { sent_at: told.sent_at, at: reply.at, stamps });
-        }
-    }
-
-    fn take_pair(&mut self, first: &Told, second: &Told) {
-        let (Some(a), Some(b)) = (first.reply(), second.reply()) else { return };
-        let both = [first, second].iter().all(|told| is_own(told, self.plan.host));
-        if both && b.at > a.at && self.pairs.len() < MOST_PAIRS {
-            self.pairs.push(Pair {
-                delay: (a.at - first.sent_at) + (b.at - second.sent_at),
-                apart: b.at - a.at,
-                sent_apart: second.sent_at - first.sent_at,
-            });
-        }
-    }
-
-    /// Takes note of whether large echoes are answered at all. Where they are not though small ones
-    /// are, shorter ones are asked from then on.
-    fn follow_large(&mut self, report: &RoundReport) {
-        // The next one is waited for as long as this one took.
-        let longest = report.probes.iter().filter_map(Told::rtt).max();
-        self.longest_large = self.longest_large.max(longest);
-        for told in report.probes.iter().filter(|told| has_left(told)) {
-            self.large.asked += 1;
-            match told.fate {
-                Fate::Silent => self.large.silent.push(told.sent_at),
-                _ => self.large.answered += u32::from(is_own(told, self.plan.host)),
-            }
-        }
-        // As long as a pair takes, the path rests after it: of a second, pairs do not send more
-        // than the path carries.
-        let last = report.probes.iter().filter_map(Told::reply).map(|reply| reply.at).max();
-        let first = report.probes.first().map(|told| told.sent_at);
-        if let (Some(first), Some(least)) = (first, self.least()) {
-            let came_at = last.unwrap_or(first + self.waiting);
-            let took = came_at.since(first) - least;
-            self.pair_took = if took > LONG_PAIR { took } else { Span::ZERO };
-            self.pair_from = (took > LONG_PAIR).then(|| came_at + took);
-        }
-        let wanted = if self.too_large.is_some() { MIN_SHORTER } else { MIN_LARGE };
-        if self.large.asked < wanted || self.large.answered > 0 || self.echo.answered == 0 {
-            return;
-        }
-        let before = self.too_large.map_or(0, |known| known.asked);
-        self.too_large =
-            Some(TooLarge { length: self.paired, asked: before + self.large.asked, answered: None });
-        if let Some(shorter) = LENGTHS.into_iter().find(|length| *length < self.paired) {
-            self.paired = shorter;
-        }
-        self.large = Large { rtt: self.large.rtt, ..Large::default() };
-    }
-
-    /// The shortest round trip of a small question.
-    fn least(&self) -> Option<Span> {
-        [&self.echo, &self.udp, &self.timestamps].into_iter().flat_map(|of| &of.rtts).min().copied()
-    }
-
-    /// What a train loses says nothing of what others lose.
-    fn take_train(&mut self, kind: Train, report: &RoundReport) {
-        let left: Vec<&Told> = report.probes.iter().filter(|told| has_left(told)).collect();
-        self.echo.bytes += left.len() as u64 * u64::from(self.paired);
-        let own = left.iter().enumerate().filter(|(_, told)| is_own(told, self.plan.host));
-        let mut answers: Vec<_> = own.filter_map(|(number, told)| Some((number, told.reply()?.at))).collect();
-        answers.sort_unstable_by_key(|(number, at)| (*at, *number));
-        let sent: Vec<Mono> = left.iter().map(|told| told.sent_at).collect();
-        if let (Some(first), Some((_, last))) = (sent.first(), answers.last()) {
-            self.train_took = (last.since(*first) - self.least().unwrap_or(Span::ZERO)).or_zero();
-        }
-        self.trains.push(EchoTrain { kind, sent, answers });
-    }
-
     /// What there is so far.
     pub fn finding(&self) -> ReachFinding {
         let mut echo = self.echo.clone();
@@ -663,31 +509,6 @@ impl Reach {
     }
 }
 
-impl Answers {
-    fn take(&mut self, reply: Reply, host: IpAddr) {
-        if reply.from != host && !self.others.contains(&reply.from) && self.others.len() < MOST_OTHERS {
-            self.others.push(reply.from);
-        }
-        if !self.said.contains(&reply.what) {
-            self.said.push(reply.what);
-        }
-        // A router that says that it goes no further is no answer of the host's.
-        let own = [What::EchoReply, What::TimestampReply, What::PortUnreachable];
-        self.answered += u32::from(own.contains(&reply.what));
-    }
-}
-
-fn has_left(told: &Told) -> bool {
-    !matches!(told.fate, Fate::NotSent | Fate::TooBig(_))
-}
-
-fn is_own(told: &Told, host: IpAddr) -> bool {
-    told.reply().is_some_and(|reply| {
-        matches!(reply.what, What::EchoReply | What::TimestampReply)
-            || (reply.what == What::PortUnreachable && reply.from == host)
-    })
-}
-
 fn nanos(span: Span) -> f64 {
     span.nanos() as f64
 }
@@ -728,7 +549,6 @@ const TTL: u8 = 64;
 const TIMESTAMP: u32 = 40;
 const TIMESTAMP_EVERY: Span = Span::from_millis(100);
 const SILENT_TIMESTAMPS: u32 = 5;
-const MOST_STAMPS: usize = 10_000;
 const UDP_EVERY: Span = Span::from_millis(1100);
 /// At most kept for trains.
 const TRAIN_TIME: Span = Span::from_millis(1500);
@@ -745,14 +565,6 @@ const LONGEST_TRAIN: Span = Span::from_millis(100);
 const LONGEST_DRAIN: Span = Span::from_millis(700);
 /// One that took longer is followed by a rest.
 const LONG_TRAIN: Span = Span::from_millis(400);
-/// The same of a pair.
-const LONG_PAIR: Span = Span::from_millis(400);
-/// Large echoes without an answer: so many are hardly lost by chance where small ones are answered.
-const MIN_LARGE: u32 = 6;
-/// The same of shorter ones.
-const MIN_SHORTER: u32 = 2;
-/// Lengths that fit tunnels and access lines, and what every path takes; bytes.
-const LENGTHS: [u32; 6] = [1492, 1420, 1380, 1280, 1000, 576];
 /// Between trains: what one has left in a queue is gone by then.
 const TRAIN_GAP: Span = Span::from_millis(50);
 const MARGIN: Span = Span::from_millis(20);
@@ -773,242 +585,7 @@ const FIRST_PATIENCE: Span = Span::from_secs(1);
 const SYN_PATIENCE: Span = Span::from_millis(1500);
 /// Linux sends a SYN again after a second.
 const LEAST_SYN_PATIENCE: Span = Span::from_secs(1);
-const MOST_PAIRS: usize = 10_000;
-const MOST_OTHERS: usize = 8;
 const LEAST_BURSTS: usize = 5;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hops::{HostStamps, LateAnswer};
-
-    fn plan() -> ReachPlan {
-        ReachPlan {
-            host: IpAddr::from([192, 0, 2, 9]),
-            smallest: 60,
-            largest: 1500,
-            time: Span::from_secs(10),
-            count: None,
-            gap: Span::from_millis(10),
-            echo: true,
-            timestamps: false,
-            patience: Span::from_secs(1),
-            stamp_error: Span::ZERO,
-        }
-    }
-
-    /// A host 10 ms away behind a link of `ns` per byte; `answers` says whether a question gets an
-    /// answer, by kind and number.
-    fn run(plan: ReachPlan, ns: f64, answers: impl Fn(Kind, u32) -> bool) -> ReachFinding {
-        let host = plan.host;
-        let mut reach = Reach::new(plan);
-        let (mut now, mut counter, mut ident) = (Mono(1_000_000_000), 0_u32, 0_u16);
-        while let Some(round) = reach.next(now) {
-            let mut probes = Vec::new();
-            let mut free = Mono(0);
-            for probe in &round.probes {
-                now = now + probe.after + Span::from_micros(2);
-                counter += 1;
-                let left = now.max(free) + Span((f64::from(probe.length) * ns) as i64);
-                free = left;
-                let answered = answers(probe.kind, counter);
-                ident = ident.wrapping_add(1);
-                let what = match probe.kind {
-                    Kind::Echo => What::EchoReply,
-                    Kind::Timestamp => What::TimestampReply,
-                    Kind::Udp => What::PortUnreachable,
-                };
-                let at = left + Span::from_millis(10);
-                let ms = (left.0 / 1_000_000) as u32;
-                let stamps =
-                    (probe.kind == Kind::Timestamp).then_some(HostStamps { receive: ms, transmit: ms });
-                let reply = Reply { at, from: host, what, length: None, ident: Some(ident), stamps };
-                let fate = if answered { Fate::Answered(reply) } else { Fate::Silent };
-                probes.push(Told { sent_at: now, fate });
-            }
-            let silent = probes.iter().any(|told| told.fate == Fate::Silent);
-            now += if silent { round.patience } else { Span::from_millis(12) };
-            reach.take(&RoundReport::of(probes));
-        }
-        reach.finding()
-    }
-
-    #[test]
-    fn in_a_short_time_the_first_question_is_listened_for_to_its_end() {
-        // 1.45 s are half of 3 s; the round trip of a satellite with its queue takes 1.2 s.
-        let mut reach = Reach::new(ReachPlan { time: Span::from_millis(1450), ..plan() });
-        let round = reach.next(Mono(0)).unwrap();
-        assert_eq!((round.probes[0].kind, round.probes.len()), (Kind::Echo, 1));
-        assert!(round.patience > Span::from_millis(1400), "{}", round.patience);
-        assert_eq!(reach.first_syn_patience(Span::from_millis(1400)), Span::from_millis(1400));
-        assert_eq!(reach.first_syn_patience(Span::from_secs(9)), reach.syn_patience(0));
-    }
-
-    #[test]
-    fn twenty_milliseconds_are_time_to_ask_a_host_that_is_near() {
-        let mut reach = Reach::new(ReachPlan { time: Span::from_millis(10), ..plan() });
-        assert!(reach.next(Mono(0)).is_some());
-    }
-
-    #[test]
-    fn a_host_that_falls_silent_for_good_is_not_one_that_loses() {
-        let found = run(plan(), 80.0, |_, n| n < 300);
-        let ceased = found.ceased.expect("it fell silent");
-        assert!(ceased.silent > Span::from_secs(1) && ceased.unanswered >= 4, "{ceased:?}");
-        // One echo of a burst or pair may be the last that was answered.
-        assert!(found.echo.asked - found.echo.answered <= 2, "{:?}", found.echo);
-        // An outage that ends, and a host that never answered.
-        assert_eq!(run(plan(), 80.0, |_, n| !(100..120).contains(&n)).ceased, None);
-        assert_eq!(run(plan(), 80.0, |_, _| false).ceased, None);
-    }
-
-    #[test]
-    fn a_healthy_host_has_its_round_trip_no_loss_and_a_capacity() {
-        let found = run(plan(), 800.0, |_, _| true);
-        assert!(found.echo.asked > 100 && found.echo.asked == found.echo.answered);
-        assert_eq!(found.echo.rtts[0], Span::from_millis(10) + Span::from_micros(48));
-        let (rate, bound) = found.capacity.unwrap();
-        assert!((rate.estimate / 1e7 - 1.0).abs() < 0.01 && bound == Bound::None, "{rate:?}");
-        assert_eq!(found.by_direction.map(|it| (it.forward, it.reverse)), Some((0, 0)));
-        assert!(!found.udp_rationed);
-    }
-
-    #[test]
-    fn a_fast_link_is_told_from_large_packets() {
-        // The host sends each 2 us, which for 9000 bytes is 36 Gbit/s.
-        let found = run(ReachPlan { largest: 9000, ..plan() }, 0.6, |_, _| true);
-        let (rate, bound) = found.capacity.unwrap();
-        assert!(bound == Bound::None && (rate.estimate / 13.3e9 - 1.0).abs() < 0.01, "{rate:?}");
-    }
-
-    #[test]
-    fn what_the_stamps_err_widens_the_capacity_until_it_is_a_bound_that_says_so() {
-        // 1500 bytes each 120 us.
-        let with = |error| run(ReachPlan { stamp_error: error, ..plan() }, 80.0, |_, _| true);
-        let [fine, coarse, blunt] = [0, 7, 70].map(|us| with(Span::from_micros(us)));
-        let rate = |of: &ReachFinding| of.capacity.unwrap().0;
-        assert!(coarse.capacity.unwrap().1 == Bound::None && rate(&coarse).contains(1e8), "{coarse:?}");
-        assert!(rate(&coarse).width() > rate(&fine).width() + 1e7, "{:?} {:?}", rate(&coarse), rate(&fine));
-        let (rate, bound) = blunt.capacity.unwrap();
-        assert!(bound == Bound::AtLeast && rate.lo <= 1e8, "{rate:?}");
-        assert_eq!([fine, coarse, blunt].map(|it| it.host_limited), [false, false, true]);
-    }
-
-    #[test]
-    fn answers_that_come_in_batches_tell_no_capacity() {
-        let found = run(plan(), 0.8, |_, _| true);
-        assert_eq!((found.capacity, found.batched), (None, true));
-    }
-
-    #[test]
-    fn echoes_lost_on_the_way_back_were_counted() {
-        let found = run(plan(), 80.0, |kind, n| kind == Kind::Udp || n % 9 != 0);
-        let by = found.by_direction.unwrap();
-        assert!(by.reverse > 0 && by.forward == 0, "{by:?}");
-        assert!(found.echo.answered < found.echo.asked);
-    }
-
-    #[test]
-    fn a_host_that_rations_unreachables_is_not_called_lossy() {
-        let found = run(plan(), 80.0, |kind, n| kind == Kind::Echo || n < 4);
-        assert!(found.udp_rationed, "{:?}", found.udp);
-    }
-
-    #[test]
-    fn timestamps_are_asked_for_seldom_and_believed_once_they_move() {
-        let found = run(ReachPlan { timestamps: true, ..plan() }, 80.0, |_, _| true);
-        assert!((50..=100).contains(&found.timestamps.asked), "{}", found.timestamps.asked);
-        assert_eq!(
-            (found.timestamps.answered, &found.timestamps.said[..]),
-            (found.timestamps.asked, &[What::TimestampReply][..])
-        );
-        assert!(matches!(found.clock, Some(HostClock::Believed(_))), "{:?}", found.clock);
-        assert!(found.capacity.is_some() && found.by_direction.is_some());
-    }
-
-    #[test]
-    fn a_host_that_does_not_answer_timestamps_is_soon_left_alone() {
-        let found = run(ReachPlan { timestamps: true, ..plan() }, 80.0, |kind, _| kind != Kind::Timestamp);
-        assert_eq!((found.timestamps.asked, found.timestamps.answered, found.clock), (5, 0, None));
-        assert_eq!(found.echo.asked, found.echo.answered);
-    }
-
-    /// Rounds to a host behind a link of `rate`, all in one queue, 10 ms away; packets longer than
-    /// `passes` vanish. What was sent when, and what was found.
-    fn on_a_link(rate: u64, passes: u32, seconds: i64) -> (Vec<(Mono, u32)>, ReachFinding) {
-        let plan = ReachPlan { time: Span::from_secs(seconds), patience: Span::from_secs(10), ..plan() };
-        let host = plan.host;
-        let mut reach = Reach::new(plan);
-        let (mut now, mut sent, mut free_at) = (Mono(1_000_000_000), Vec::new(), Mono(0));
-        let mut given_up: Vec<LateAnswer> = Vec::new();
-        while let Some(round) = reach.next(now) {
-            let mut told = Vec::new();
-            for probe in &round.probes {
-                now = now + probe.after + Span::from_micros(2);
-                sent.push((now, probe.length));
-                free_at =
-                    free_at.max(now) + Span((u64::from(probe.length) * 8_000_000_000 / rate).cast_signed());
-                let at = free_at + Span::from_millis(10);
-                let what = if probe.kind == Kind::Udp { What::PortUnreachable } else { What::EchoReply };
-                let reply = Reply { at, from: host, what, length: None, ident: None, stamps: None };
-                let fate = if probe.length > passes { Fate::Silent } else { Fate::Answered(reply) };
-                told.push(Told { sent_at: now, fate });
-            }
-            let until = now + round.patience;
-            for (told, probe) in told.iter_mut().zip(&round.probes) {
-                if let Some(Reply { at, from, what, .. }) = told.reply().filter(|reply| reply.at > until) {
-                    let (rtt, sent_at, kind, ttl) = (at - told.sent_at, told.sent_at, probe.kind, probe.ttl);
-                    given_up.push(LateAnswer { kind, ttl, sent_at, rtt, from, what });
-                    told.fate = Fate::Silent;
-                }
-            }
-            let answered = told.iter().map(|told| Some(told.reply()?.at)).collect::<Option<Vec<_>>>();
-            now = answered.and_then(|all| all.into_iter().max()).unwrap_or(until);
-            let late = given_up.extract_if(.., |late| late.sent_at + late.rtt <= now).collect();
-            reach.take(&RoundReport { probes: told, late });
-        }
-        (sent, reach.finding())
-    }
-
-    #[test]
-    fn a_slow_path_is_not_filled_by_pairs_and_trains() {
-        for rate in [30_000, 64_000, 100_000, 140_000, 192_000, 250_000, 400_000, 1_000_000] {
-            let (sent, _) = on_a_link(rate, 1500, 10);
-            let within = |from: Mono| {
-                let until = from + Span::from_secs(1);
-                sent.iter().filter(move |(at, _)| *at >= from && *at < until).map(|(_, length)| *length)
-            };
-            let busiest = sent.iter().map(|(from, _)| within(*from).sum::<u32>()).max().unwrap();
-            // The first pair is sent before anything is known.
-            let allowed = (rate * 125 / 100).max(30_000);
-            assert!(u64::from(busiest) * 8 <= allowed, "{} bit in a second on {rate}", busiest * 8);
-        }
-    }
-
-    #[test]
-    fn large_echoes_that_do_not_fit_the_path_are_no_loss_and_their_length_is_told() {
-        let (_, found) = on_a_link(10_000_000, 1380, 5);
-        assert!(found.echo.asked == found.echo.answered && found.echo.asked > 50, "{:?}", found.echo);
-        let too_large = found.too_large.unwrap();
-        assert_eq!((too_large.length, too_large.answered, found.paired), (1420, Some(1380), 1380));
-        let (rate, bound) = found.capacity.unwrap();
-        assert!((rate.estimate / 1e7 - 1.0).abs() < 0.01 && bound == Bound::None, "{rate:?}");
-        // A host that loses half of what it is asked answers some of the large ones.
-        let lossy = run(plan(), 80.0, |_, n| n % 2 == 0);
-        assert_eq!(lossy.too_large, None);
-    }
-
-    #[test]
-    fn an_echo_that_was_answered_has_a_round_trip_however_few_there_were() {
-        // No time for more than two questions.
-        let found = run(ReachPlan { time: Span::from_millis(90), ..plan() }, 80.0, |_, _| true);
-        assert!(found.echo.answered > 0 && !found.echo.rtts.is_empty(), "{:?}", found.echo);
-    }
-
-    #[test]
-    fn without_echoes_udp_is_all_there_is_and_silence_ends_in_time() {
-        let found = run(ReachPlan { echo: false, ..plan() }, 80.0, |_, _| false);
-        assert!(found.echo.asked == 0 && found.udp.asked > 5 && found.udp.answered == 0);
-        assert_eq!(found.capacity, None);
-    }
-}
+mod tests;

@@ -2,7 +2,9 @@
 
 use netaware_io::hop_socket::HopCounts;
 use netaware_path::Bound;
-use netaware_path::hops::{HopCapacity as Capacity, HopFinding, HopFlag, HopsFinding, PathFlag, Way};
+use netaware_path::hops::{
+    AnswerRate, HopCapacity as Capacity, HopFinding, HopFlag, HopsFinding, PathFlag, Way,
+};
 use netaware_record::{
     Direction, Health, Hop, HopCapacity, HopQueueing, HopTrain, HopsResult, IpVersion, Layer, Pedigree,
     RateBound,
@@ -25,6 +27,10 @@ pub(crate) fn result(
     let limited = limit(found, instrument);
     let is_limited = found.hops.iter().any(|hop| hop.flags.contains(&HopFlag::HostLimited));
     let own = is_limited.then(|| "host_limited".to_owned());
+    let bounds = || found.hops.iter().filter_map(|hop| Some(hop.capacity.as_ref()?.bound));
+    let has_interval = bounds().any(|bound| bound == Bound::None);
+    let bounded = bounds().next().map(|_| RateBound::AtLeast);
+    let kind = if has_interval { Some(RateBound::None) } else { bounded };
     let own_queue = own_queue(found, BitRate::mean(bytes, took).unwrap_or_default());
     HopsResult {
         pedigree: Pedigree {
@@ -61,7 +67,7 @@ pub(crate) fn result(
         remarks: found
             .flags
             .iter()
-            .map(|flag| path_sentence(*flag))
+            .map(|flag| path_sentence(*flag, kind))
             .chain(limited)
             .chain(own_queue)
             .chain(unmatched(counts))
@@ -184,7 +190,7 @@ fn sentence(flag: HopFlag) -> String {
     match flag {
         HopFlag::Silent => "never answered".to_owned(),
         HopFlag::RateLimited(rate) => {
-            let often = if rate < 0.1 { String::new() } else { format!(" (about {rate:.1} times a second)") };
+            let often = rate.and_then(how_often).map_or_else(String::new, |often| format!(" ({often})"));
             format!("answers a part of what it is asked{often}: asked less often, no loss told")
         }
         HopFlag::SeveralAddresses => "several addresses answer in turns: parallel paths".to_owned(),
@@ -213,6 +219,18 @@ fn sentence(flag: HopFlag) -> String {
     }
 }
 
+/// "about 2.0 times a second", or a lower bound; nothing where that would be rounded to nothing.
+fn how_often(rate: AnswerRate) -> Option<String> {
+    match rate.about() {
+        Some(about) if about >= MIN_ANSWER_RATE => Some(format!("about {about:.1} times a second")),
+        None if rate.at_least >= MIN_ANSWER_RATE => {
+            // Rounded down: a bound stays one.
+            Some(format!("at least {:.1} times a second", (rate.at_least * 10.0).floor() / 10.0))
+        }
+        _ => None,
+    }
+}
+
 fn path_word(flag: PathFlag) -> &'static str {
     match flag {
         PathFlag::DestinationSilent => "destination_silent",
@@ -225,7 +243,7 @@ fn path_word(flag: PathFlag) -> &'static str {
     }
 }
 
-fn path_sentence(flag: PathFlag) -> String {
+fn path_sentence(flag: PathFlag, kind: Option<RateBound>) -> String {
     match flag {
         PathFlag::DestinationSilent => {
             "the destination did not answer: the last hop shown is the furthest that did".to_owned()
@@ -233,12 +251,14 @@ fn path_sentence(flag: PathFlag) -> String {
         PathFlag::Refused => "a router says that it goes no further".to_owned(),
         PathFlag::Mtu(mtu) => format!("packets of more than {mtu} bytes do not pass: smaller ones were used"),
         PathFlag::PathChanged => "the path changed while it was measured: figures mix two paths".to_owned(),
-        PathFlag::HostBusy { away } => busy_sentence(away),
+        PathFlag::HostBusy { away } => busy_sentence(away, kind),
         PathFlag::CutShort => "no capacity at all: give it more --time".to_owned(),
         _ => "something that this version cannot name".to_owned(),
     }
 }
 
+/// Answers a second below which no number is said.
+const MIN_ANSWER_RATE: f64 = 0.1;
 /// Of a link's capacity: a load that is seen in the median of the queues.
 const OWN_SHARE: f64 = 0.25;
 
@@ -310,6 +330,25 @@ mod tests {
 
     const CAN: &str =
         "this host probes by sizes of 1500 B up to 200 Mbit/s with 5 % error, limited by stamps: 1 us each";
+
+    #[test]
+    fn no_router_answers_0_0_times_a_second() {
+        let told = |at_least, at_most| sentence(HopFlag::RateLimited(Some(AnswerRate { at_least, at_most })));
+        let rows = [
+            (1.8, 2.2, " (about 2.0 times a second)"),
+            (0.68, 2.2, " (at least 0.6 times a second)"),
+            (0.68, f64::INFINITY, " (at least 0.6 times a second)"),
+            (0.04, 0.05, ""),
+            (0.09, f64::INFINITY, ""),
+        ];
+        for (at_least, at_most, want) in rows {
+            assert_eq!(
+                told(at_least, at_most),
+                format!("answers a part of what it is asked{want}: asked less often, no loss told")
+            );
+        }
+        assert!(!sentence(HopFlag::RateLimited(None)).contains("times"));
+    }
 
     #[test]
     fn a_figure_within_what_the_host_tells_has_no_remark() {

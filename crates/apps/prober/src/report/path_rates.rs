@@ -1,6 +1,6 @@
 //! A path's rate as the record has it.
 
-use netaware_path::{Bound, Estimate, Flag, Instrument, NoFigure, Use};
+use netaware_path::{AWAY_TOO_LONG, Bound, Estimate, Flag, Instrument, NoFigure, Use};
 use netaware_record::{
     Direction, ETHERNET_OVERHEAD, HonestRate, IpVersion, Layer, MissingRate, NoRate, PathMetric, PathRate,
     PathUse, PathVerdict, Pedigree, RateBound, RateMode, RatePoint, ReceiverTick, TcpResult, TightLink,
@@ -88,7 +88,7 @@ pub(crate) fn result(
         flags: words(answer).into_iter().chain(is_silent.then(|| SILENT.to_owned())).collect(),
         remarks: flags
             .iter()
-            .map(sentence)
+            .map(|flag| sentence(flag, bound(answer)))
             .chain(late_stamps(done))
             .chain(answer.and_then(|answer| limit(answer, done)))
             .chain(silent.filter(|_| missing.is_none()).map(silence))
@@ -433,20 +433,21 @@ fn word(flag: &Flag) -> &'static str {
         Flag::Elastic => "elastic",
         Flag::Ambiguous => "ambiguous",
         Flag::CutShort => "cut_short",
+        Flag::Unreadable => "unreadable",
         Flag::Noisy => "noisy",
         Flag::Shaped { .. } => "shaped",
         _ => "other",
     }
 }
 
-fn sentence(flag: &Flag) -> String {
+fn sentence(flag: &Flag, bound: RateBound) -> String {
     match flag {
         Flag::HostLimited => "host-limited: the hosts cannot send or stamp fast enough for more".to_owned(),
         Flag::Unexplained => "the method found a bound only, and why is not known: it is far below what this host probes at, so \
                               packets may have been held up or put into another order on the way, or a host was \
                               busy for moments"
             .to_owned(),
-        Flag::HostBusy { away } => busy_sentence(*away),
+        Flag::HostBusy { away } => busy_sentence(*away, Some(bound)),
         Flag::Coalescing { period, batch } => {
             format!("arrivals are handed over in batches of {batch:.1} packets, one each {period}")
         }
@@ -463,6 +464,9 @@ fn sentence(flag: &Flag) -> String {
         Flag::Elastic => "other traffic gave way to the trains: without them less would be left".to_owned(),
         Flag::Ambiguous => "modes or methods disagree".to_owned(),
         Flag::CutShort => "the method ended before it was content: what it still had to send would have taken longer than its time".to_owned(),
+        Flag::Unreadable => "too few trains came in a way that can be read: packets were lost, or handed over in batches that hide how \
+                             far apart they came"
+            .to_owned(),
         Flag::Noisy => "the traffic varied more than could be averaged out".to_owned(),
         Flag::Shaped { peak } => {
             format!("a token bucket: short bulks pass at {}", BitRate(peak.max(0.0) as u64))
@@ -471,9 +475,17 @@ fn sentence(flag: &Flag) -> String {
     }
 }
 
-/// That others used the hosts, and what follows from it.
-pub(crate) fn busy_sentence(away: f64) -> String {
-    format!("busy host: {}; the interval holds what that may have done", busy_cause(away))
+/// That others used the hosts, and what follows from it for figures of this kind, if there is any.
+pub(crate) fn busy_sentence(away: f64, bound: Option<RateBound>) -> String {
+    let follows = match bound {
+        None => "",
+        Some(RateBound::None) => "; the interval holds what that may have done",
+        Some(_) if away >= AWAY_TOO_LONG => {
+            "; of hosts that were away for so long a bound is told at most, and it holds what that may have done"
+        }
+        Some(_) => "; the bound holds what that may have done",
+    };
+    format!("busy host: {}{follows}", busy_cause(away))
 }
 
 /// What others took of the hosts.
@@ -640,6 +652,20 @@ mod tests {
         let [waited, beside] = [0.31, 0.0].map(|away| busy(away).remarks.concat());
         assert!(waited.contains("31 % of the time"), "{waited}");
         assert!(beside.contains("others used the processors"), "{beside}");
+    }
+
+    #[test]
+    fn no_interval_is_spoken_of_where_a_bound_is_shown() {
+        let of = |away, bound| busy_sentence(away, bound);
+        assert!(of(0.1, Some(RateBound::None)).contains("the interval holds"));
+        for bound in [RateBound::AtLeast, RateBound::AtMost] {
+            for away in [0.0, 0.1, 0.4] {
+                let told = of(away, Some(bound));
+                assert!(told.contains("bound") && !told.contains("interval"), "{told}");
+            }
+        }
+        let told = of(0.1, None);
+        assert!(!told.contains("bound") && !told.contains("interval"), "{told}");
     }
 
     #[test]

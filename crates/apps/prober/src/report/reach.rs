@@ -133,9 +133,12 @@ fn tell(disturbance: &Disturbance, results: &mut [ReachResult]) {
     }
     if let Some(first) = results.first_mut() {
         let cause = busy_cause(disturbance.away);
-        first
-            .remarks
-            .push(format!("busy host: {cause}; times hold what it waited, a capacity's interval too"));
+        let capacity = match first.capacity.as_ref().map(|capacity| capacity.bound) {
+            None => "",
+            Some(RateBound::None) => ", a capacity's interval too",
+            Some(_) => ", a capacity's bound too",
+        };
+        first.remarks.push(format!("busy host: {cause}; times hold what it waited{capacity}"));
         let is_bound = first.capacity.as_ref().is_some_and(|capacity| capacity.bound != RateBound::None);
         let limited = "host_limited".to_owned();
         if disturbance.level() == Level::Limited && is_bound && !first.flags.contains(&limited) {

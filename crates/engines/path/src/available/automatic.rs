@@ -20,6 +20,10 @@ pub struct Automatic {
     curve: Curve,
     slops: Option<Slops>,
     begin: Option<Mono>,
+    /// When the streams began.
+    confirms_at: Mono,
+    /// The curve has what the streams have left of the time.
+    is_back: bool,
     over: bool,
 }
 
@@ -42,6 +46,8 @@ impl Automatic {
             curve: Curve::new(instrument),
             slops: None,
             begin: None,
+            confirms_at: Mono(0),
+            is_back: false,
             over: false,
         }
     }
@@ -61,7 +67,26 @@ impl Automatic {
         slops.arrived(self.curve.arrival_rate());
         slops.follow(self.curve.health());
         self.slops = Some(slops);
+        self.confirms_at = now;
         self.over = false;
+    }
+}
+
+impl Automatic {
+    /// Whether the part whose time has ended has more of it: the streams, and then the curve once
+    /// again.
+    fn goes_on(&mut self) -> bool {
+        let limit = self.instrument.time_limit;
+        if let Some(slops) = &mut self.slops {
+            let began = self.begin.unwrap_or(self.confirms_at);
+            if !self.is_back && slops.prolong(limit - self.confirms_at.since(began)) {
+                return true;
+            }
+            self.curve.spent_elsewhere(slops.bytes());
+        }
+        let goes_on = self.curve.prolong(limit);
+        self.is_back |= goes_on;
+        goes_on
     }
 }
 
@@ -69,19 +94,33 @@ impl Estimator for Automatic {
     fn next(&mut self, now: Mono) -> Step {
         self.begin.get_or_insert(now);
         if self.slops.is_none() && !self.over {
-            let step = self.curve.next(now);
+            let mut step = self.curve.next(now);
+            // The other half is for the streams.
+            if step == Step::Done && self.curve.prolong(self.instrument.time_limit / 2) {
+                step = self.curve.next(now);
+            }
             if step != Step::Done {
                 return step;
             }
             self.confirm(now);
         }
-        self.slops.as_mut().map_or(Step::Done, |slops| slops.next(now))
+        if self.is_back {
+            return self.curve.next(now);
+        }
+        let Some(slops) = &mut self.slops else { return Step::Done };
+        let step = slops.next(now);
+        if step == Step::Done && self.goes_on() { self.next(now) } else { step }
+    }
+
+    fn prolong(&mut self, limit: Span) -> bool {
+        self.instrument.time_limit = self.instrument.time_limit.max(limit);
+        self.goes_on()
     }
 
     fn take(&mut self, now: Mono, report: &VolleyReport, took: Span) {
         match &mut self.slops {
-            Some(slops) => slops.take(now, report, took),
-            None => self.curve.take(now, report, took),
+            Some(slops) if !self.is_back => slops.take(now, report, took),
+            _ => self.curve.take(now, report, took),
         }
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct Budget {
     arrivals: Vec<f64>,
     /// Trains that arrived.
     arrived: usize,
+    /// IP bytes that another method has sent in the time of this one.
+    elsewhere: u64,
     /// IP bytes sent.
     pub(crate) bytes: u64,
     /// Packets sent.
@@ -43,9 +45,17 @@ impl Budget {
             capacity: 0.0,
             arrivals: Vec::new(),
             arrived: 0,
+            elsewhere: 0,
             bytes: 0,
             packets: 0,
         }
+    }
+
+    /// It may take longer than it was given first; whether that is more.
+    pub(crate) fn prolong(&mut self, limit: Span) -> bool {
+        let is_more = limit > self.limit;
+        self.limit = self.limit.max(limit);
+        is_more
     }
 
     /// The measurement begins with the first question.
@@ -86,7 +96,8 @@ impl Budget {
         let lasts = volley_duration(volley, sender);
         let due = if self.capacity > 0.0 {
             // Earned when its last packet has left.
-            let earned = (self.bytes + volley.bytes()) as f64 * 8.0 / (self.load * self.capacity * CAUTION);
+            let earned = (self.elsewhere + self.bytes + volley.bytes()) as f64 * 8.0
+                / (self.load * self.capacity * CAUTION);
             now.max(begin + Span::from_secs_f64(earned) - lasts)
         } else {
             now
@@ -110,10 +121,15 @@ impl Budget {
         // Reports travel, and the last of them must be back.
         let end = (self.limit - self.rtt * 12 - PATIENCE.min(self.limit / 10)).or_zero().secs_f64();
         let left = (begin + self.limit - now).or_zero().secs_f64();
-        let allowed = self.load * self.capacity * CAUTION * end - self.bytes as f64 * 8.0;
+        let allowed = self.load * self.capacity * CAUTION * end - (self.elsewhere + self.bytes) as f64 * 8.0;
         // Where the allowance was saved up, the link's own rate still bounds what the rest of the
         // time takes.
         allowed.min(0.5 * self.capacity * left).max(0.0)
+    }
+
+    /// Another method has sent so many IP bytes in all: they count for the load.
+    pub(crate) fn spent_elsewhere(&mut self, bytes: u64) {
+        self.elsewhere = bytes;
     }
 
     /// It was asked for.

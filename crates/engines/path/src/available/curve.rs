@@ -42,6 +42,16 @@ pub struct TightLink {
     pub quality: f64,
 }
 
+impl TightLink {
+    /// Itself, unless its interval is wider than the figure: from nothing to a multiple of what may
+    /// be true is no figure, and there is no bound of a tight link. Nor is a line that explains
+    /// nothing of what the trains met.
+    pub fn known(self) -> Option<Self> {
+        let Interval { estimate, lo, hi, .. } = self.capacity;
+        (lo > 0.0 && hi - lo <= estimate && self.quality > 0.0).then_some(self)
+    }
+}
+
 /// The estimator.
 #[derive(Debug, Clone)]
 pub struct Curve {
@@ -103,6 +113,11 @@ impl Curve {
     /// Whether it ended because time did.
     pub(crate) fn was_cut_short(&self) -> bool {
         self.state == State::Done(End::OutOfTime) && self.samples.len() < ENOUGH_TRAINS
+    }
+
+    /// Another method has sent so many IP bytes since this one paused.
+    pub(crate) fn spent_elsewhere(&mut self, bytes: u64) {
+        self.budget.spent_elsewhere(bytes);
     }
 
     /// Available bandwidth and tight capacity that it would look near to, bit/s.
@@ -232,6 +247,14 @@ impl Estimator for Curve {
         Step::Volley { volley, due }
     }
 
+    fn prolong(&mut self, limit: Span) -> bool {
+        if !self.was_cut_short() || !self.budget.prolong(limit) {
+            return false;
+        }
+        self.state = if self.plan.near.is_some() { State::Fitting } else { State::Approaching };
+        true
+    }
+
     fn take(&mut self, now: Mono, report: &VolleyReport, _took: Span) {
         self.budget.heard(now);
         let asked = std::mem::take(&mut self.asked);
@@ -263,7 +286,7 @@ impl Estimator for Curve {
         }
         let reading = self.reading().filter(|reading| reading.used.len() >= 4)?;
         let (_, capacity) = reading.fitter.intervals(&reading.used, CONFIDENCE)?;
-        Some(TightLink { capacity, quality: reading.fit.quality })
+        TightLink { capacity, quality: reading.fit.quality }.known()
     }
 }
 

@@ -135,6 +135,11 @@ impl Slops {
         self.budget.knows(rate);
     }
 
+    /// IP bytes sent.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.budget.bytes
+    }
+
     fn start(&mut self, available: f64, capacity: f64) {
         self.search = Some(Search::new(available, capacity, self.sender.fastest));
         self.state = State::Searching;
@@ -243,6 +248,14 @@ impl Estimator for Slops {
         self.budget.charge(&volley);
         self.asked = volley.clone();
         Step::Volley { volley, due }
+    }
+
+    fn prolong(&mut self, limit: Span) -> bool {
+        if self.state != State::OutOfTime || !self.budget.prolong(limit) {
+            return false;
+        }
+        self.state = if self.search.is_some() { State::Searching } else { State::Approaching };
+        true
     }
 
     fn take(&mut self, now: Mono, report: &VolleyReport, _took: Span) {

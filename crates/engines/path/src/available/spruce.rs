@@ -168,6 +168,12 @@ impl Estimator for Spruce {
         Step::Volley { volley, due }
     }
 
+    fn prolong(&mut self, limit: Span) -> bool {
+        let goes_on = self.out_of_time && self.budget.prolong(limit);
+        self.out_of_time &= !goes_on;
+        goes_on
+    }
+
     fn take(&mut self, now: Mono, report: &VolleyReport, _took: Span) {
         self.budget.heard(now);
         let asked = std::mem::take(&mut self.asked);

@@ -14,7 +14,8 @@ use super::bulk::Bulk;
 use super::pathrate::{Pathrate, PathrateRules};
 use crate::{Bound, Estimate, Estimator, Flag, Instrument, Needs, RateMode, Step, VolleyReport};
 
-/// The method. It ends within three seconds, or, where it doubts, within 30.
+/// The method. It ends within three seconds, or, where it doubts or the load leaves room for few
+/// trains, within 30.
 #[derive(Debug, Clone)]
 pub struct Automatic {
     instrument: Instrument,
@@ -65,7 +66,10 @@ impl Estimator for Automatic {
         if let Some(second) = &mut self.second {
             return second.next(now);
         }
-        let step = self.bulk.next(now);
+        let mut step = self.bulk.next(now);
+        if step == Step::Done && self.bulk.prolong(self.instrument.time_limit) {
+            step = self.bulk.next(now);
+        }
         if step != Step::Done {
             return step;
         }

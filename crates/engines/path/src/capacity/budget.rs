@@ -28,10 +28,20 @@ impl Budget {
         Self { max_load, limit, spare, began: None, now: Mono(0), bytes: 0, packets: 0, rate: None }
     }
 
+    /// It may take longer than it was given first.
+    pub(super) fn prolong(&mut self, limit: Span) {
+        self.limit = self.limit.max(limit);
+        self.spare = self.spare.max(Span(self.limit.nanos() / SPARE));
+    }
+
     /// Time passes; the first call is the begin.
     pub(super) fn at(&mut self, now: Mono) {
         self.began.get_or_insert(now);
         self.now = self.now.max(now);
+    }
+
+    pub(super) const fn limit(&self) -> Span {
+        self.limit
     }
 
     pub(super) fn took(&self) -> Span {

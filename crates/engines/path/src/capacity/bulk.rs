@@ -47,7 +47,7 @@ use bulks::Bulks;
 use growth::{Grown, Growth};
 use trains::Trains;
 
-/// The method. It ends within three seconds.
+/// The method. It ends within three seconds, unless it is [prolonged](Estimator::prolong).
 #[derive(Debug, Clone)]
 pub struct Bulk {
     instrument: Instrument,
@@ -61,7 +61,10 @@ pub struct Bulk {
     came: u64,
     overtaken: u64,
     levels: Levels,
+    /// Its time ended before enough volleys were sent.
     cut_short: bool,
+    /// It has more time than it takes by itself, for those volleys.
+    is_prolonged: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -159,6 +162,7 @@ impl Bulk {
             overtaken: 0,
             levels: Levels::default(),
             cut_short: false,
+            is_prolonged: false,
         }
     }
 
@@ -177,11 +181,12 @@ impl Bulk {
         let share = reading.rate.width() / 2.0 / reading.rate.estimate;
         let open = reading.is_bound || reading.is_ambiguous;
         match self.volleys {
-            ..3 => false,
+            ..ENOUGH_VOLLEYS => false,
+            _ if self.is_prolonged => true,
             _ if reading.is_host => true,
             // What trains cannot tell by now they never will.
             5.. if reading.is_bound && matches!(self.plan, Some(Plan::Trains(_))) => true,
-            3..10 => reading.is_quiet && !open && share < 0.005,
+            ENOUGH_VOLLEYS..10 => reading.is_quiet && !open && share < 0.005,
             10..MOST_VOLLEYS => !open && share < 0.0075,
             _ => true,
         }
@@ -261,15 +266,29 @@ impl Bulk {
 impl Estimator for Bulk {
     fn next(&mut self, now: Mono) -> Step {
         self.budget.at(now);
+        if self.cut_short {
+            return Step::Done;
+        }
         if let Some((volley, lasts)) = self.ask() {
             if let Some(due) = self.budget.due(&volley, lasts + self.instrument.rtt) {
                 self.budget.spend(&volley);
                 return Step::Volley { volley, due };
             }
-            self.cut_short = self.volleys < 3;
+            self.cut_short = self.volleys < ENOUGH_VOLLEYS;
         }
-        self.stage = Stage::Over;
+        if !self.cut_short {
+            self.stage = Stage::Over;
+        }
         Step::Done
+    }
+
+    fn prolong(&mut self, limit: Span) -> bool {
+        if !self.cut_short || limit <= self.budget.limit() {
+            return false;
+        }
+        self.budget.prolong(limit);
+        (self.cut_short, self.is_prolonged) = (false, true);
+        true
     }
 
     fn take(&mut self, now: Mono, report: &VolleyReport, _took: Span) {
@@ -309,6 +328,8 @@ impl Estimator for Bulk {
 /// Of one volley.
 const BULKS: usize = 12;
 const MOST_VOLLEYS: u32 = 50;
+/// Volleys without which time is said to have cut it short.
+const ENOUGH_VOLLEYS: u32 = 3;
 /// Packets whose transmission lasts so many stamp errors can be counted one by one.
 const APART: f64 = 6.0;
 

@@ -112,11 +112,35 @@ fn of_a_suspected_host_the_interval_holds_what_it_may_have_done() {
 }
 
 #[test]
+fn a_host_that_others_used_is_not_said_to_send_no_faster() {
+    // 90 Mbit/s over links in parallel by hosts that send gigabits, and were away for half of the time.
+    let mut parallel = answer(Bound::AtLeast);
+    parallel.flags = vec![Flag::Reordered(0.49)];
+    let told = Disturbance::alone(&paused(0.5)).on(parallel);
+    assert_eq!(
+        (told.bound, told.flags),
+        (Bound::AtLeast, vec![Flag::Reordered(0.49), Flag::HostBusy { away: 0.5 }])
+    );
+}
+
+#[test]
+fn a_tight_link_from_nothing_to_four_times_the_truth_is_none() {
+    let link = |estimate: f64, lo: f64, hi: f64| {
+        let capacity = Interval { estimate, lo, hi, confidence: 0.95 };
+        TightLink { capacity, quality: 0.6 }.known().is_some()
+    };
+    assert!(!link(125e6, 0.0, 257e6) && !link(69.8e6, 0.0, 150e6) && !link(60e6, 0.0, 61e6));
+    assert!(link(74.6e6, 51.7e6, 97.6e6) && link(51.1e6, 39e6, 63.1e6));
+    let capacity = Interval { estimate: 3e8, lo: 3e8, hi: 3e8, confidence: 0.95 };
+    assert_eq!(TightLink { capacity, quality: 0.0 }.known(), None);
+}
+
+#[test]
 fn of_a_host_that_was_away_there_is_a_bound_and_no_tight_link() {
     let away = Disturbance::alone(&paused(0.4));
     let told = away.on(answer(Bound::None));
     assert!(told.bound == Bound::AtLeast && is_near(told.rate.lo, 60e6), "{told:?}");
-    assert_eq!(told.flags, [Flag::CutShort, Flag::HostBusy { away: 0.4 }, Flag::HostLimited]);
+    assert_eq!(told.flags, [Flag::CutShort, Flag::HostBusy { away: 0.4 }]);
     let at_least = away.on(answer(Bound::AtLeast));
     assert!(at_least.bound == Bound::AtLeast && is_near(at_least.rate.lo, 99e6 * 0.6), "{at_least:?}");
     let at_most = away.on(answer(Bound::AtMost));

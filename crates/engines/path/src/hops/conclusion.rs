@@ -80,9 +80,7 @@ impl Hops {
         let silent_since = ceased && (!self.reached || ttl == self.end || self.all_ceased());
         // Silence until the end is no ration.
         if log.pace.limited && !(silent_since && log.pace.answers == 0) {
-            let took = self.began_at.map_or(1.0, |began_at| self.now.since(began_at).secs_f64().max(0.001));
-            flags
-                .push(HopFlag::RateLimited(log.answers_per_second(self.now, f64::from(log.answered) / took)));
+            flags.push(HopFlag::RateLimited(log.ration.rate()));
         }
         if log.alternates() {
             flags.push(HopFlag::SeveralAddresses);

@@ -6,6 +6,7 @@ use netaware_stats::ceasing::Ceased;
 use netaware_stats::interval::Interval;
 use netaware_units::Span;
 
+use super::ration::AnswerRate;
 use super::segments::Segments;
 use super::slope::Way;
 use crate::estimate::Bound;
@@ -110,9 +111,9 @@ pub struct TrainAtHop {
 pub enum HopFlag {
     /// It never answered.
     Silent,
-    /// It answers a part of what it is asked, so it was asked less often; it was seen to answer so
-    /// many times a second.
-    RateLimited(f64),
+    /// It answers a part of what it is asked, so it was asked less often; and how many times a
+    /// second it answers, as far as that is known.
+    RateLimited(Option<AnswerRate>),
     /// Several addresses answer in turns: parallel paths, or one router's several.
     SeveralAddresses,
     /// Another address answers since, or the smallest round trip moved.

@@ -7,6 +7,7 @@ use netaware_stats::quantile;
 use netaware_units::{Mono, Span};
 
 use super::finding::Queueing;
+use super::ration::Ration;
 use super::round::{Kind, Reply};
 use super::slope::Sample;
 
@@ -44,6 +45,8 @@ pub(super) struct HopLog {
     /// Outcomes since the pace last changed, newest last.
     recent: VecDeque<bool>,
     pub(super) pace: Pace,
+    /// What it was asked since it was found to ration its answers.
+    pub(super) ration: Ration,
     /// Places in the present order of sizes.
     pub(super) order: Vec<u32>,
     /// Exchanges before that were on a faster path.
@@ -58,14 +61,13 @@ pub(super) struct Pace {
     /// One round in so many.
     pub(super) every: u32,
     pub(super) limited: bool,
-    /// When it was found out, and answers since.
-    since: Option<Mono>,
+    /// Answers since it was found out.
     pub(super) answers: u32,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { every: 1, limited: false, since: None, answers: 0 }
+        Self { every: 1, limited: false, answers: 0 }
     }
 }
 
@@ -93,7 +95,8 @@ impl HopLog {
 
     /// An answer to one that was asked came after it had been given up. It tells no delay: that of
     /// the others is conditional on coming in time.
-    pub(super) fn note_late(&mut self) {
+    pub(super) fn note_late(&mut self, sent_at: Mono) {
+        self.ration.note_late(sent_at);
         self.answered = (self.answered + 1).min(self.asked);
         self.silent_at_end = 0;
     }
@@ -138,7 +141,7 @@ impl HopLog {
 
     /// Slows down where answers stay out although packets pass here: `passes` says that something
     /// beyond answered.
-    pub(super) fn note_outcome(&mut self, answered: bool, passes: bool, now: Mono) {
+    pub(super) fn note_outcome(&mut self, answered: bool, passes: bool) {
         if !answered && !passes {
             // Lost with everything else: no word about this router's answers.
             return;
@@ -152,18 +155,11 @@ impl HopLog {
         let answers = self.recent.iter().filter(|answered| **answered).count();
         if answers * 2 <= window && self.answered > 0 {
             self.pace.limited = true;
-            self.pace.since.get_or_insert(now);
             self.pace.every = (self.pace.every * 2).min(SLOWEST);
             self.recent.clear();
         } else {
             self.recent.pop_front();
         }
-    }
-
-    /// Answers per second since the limit was found out.
-    pub(super) fn answers_per_second(&self, now: Mono, at_discovery: f64) -> f64 {
-        let seconds = self.pace.since.map_or(0.0, |since| now.since(since).secs_f64());
-        if seconds < 1.0 { at_discovery } else { f64::from(self.pace.answers) / seconds }
     }
 
     pub(super) fn restart_pace_count(&mut self) {
@@ -314,7 +310,7 @@ mod tests {
     fn a_rationed_router_is_asked_less_and_less_often() {
         let mut hop = HopLog { answered: 6, ..HopLog::default() };
         for n in 0..WINDOW * 3 {
-            hop.note_outcome(n % 10 == 0, true, Mono(0));
+            hop.note_outcome(n % 10 == 0, true);
         }
         assert!(hop.pace.limited);
         assert_eq!(hop.pace.every, 32);
@@ -325,7 +321,7 @@ mod tests {
         let mut hop = HopLog { answered: 1, ..HopLog::default() };
         let mut next = |answers: [bool; 6]| {
             for answered in answers {
-                hop.note_outcome(answered, true, Mono(7));
+                hop.note_outcome(answered, true);
             }
             (hop.pace.limited, hop.pace.every, hop.recent.len())
         };
@@ -342,25 +338,10 @@ mod tests {
         let mut silent = HopLog::default();
         let mut slow = HopLog { answered: 1, ..HopLog::default() };
         for _ in 0..100 {
-            silent.note_outcome(false, true, Mono(7));
-            slow.note_outcome(false, true, Mono(7));
+            silent.note_outcome(false, true);
+            slow.note_outcome(false, true);
         }
         assert_eq!((silent.pace.limited, silent.pace.every, slow.pace.every), (false, 1, 64));
-        assert_eq!(slow.pace.since, Some(Mono(7)));
-    }
-
-    #[test]
-    fn the_pace_of_answers_is_told_from_a_second_on() {
-        let pace = Pace { since: Some(Mono(1_000_000_000)), answers: 30, ..Pace::default() };
-        let mut hop = HopLog { pace, ..HopLog::default() };
-        let per_second = |hop: &HopLog, now: u64| hop.answers_per_second(Mono(now), 7.0);
-        let close = |found: f64, want: f64| (found - want).abs() < 1e-9;
-        assert!(close(per_second(&hop, 1_999_999_999), 7.0));
-        assert!(close(per_second(&hop, 2_000_000_000), 30.0));
-        assert!(close(per_second(&hop, 5_000_000_000), 7.5));
-        hop.restart_pace_count();
-        assert!(close(per_second(&hop, 5_000_000_000), 0.0));
-        assert!(close(per_second(&HopLog::default(), 5_000_000_000), 7.0));
     }
 
     #[test]
@@ -458,7 +439,7 @@ mod tests {
     fn losses_that_everybody_shares_are_no_limit() {
         let mut hop = HopLog { answered: 6, ..HopLog::default() };
         for n in 0..200 {
-            hop.note_outcome(n % 3 == 0, n % 3 == 0, Mono(0));
+            hop.note_outcome(n % 3 == 0, n % 3 == 0);
         }
         assert!(!hop.pace.limited);
     }

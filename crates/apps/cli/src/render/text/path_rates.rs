@@ -47,11 +47,7 @@ pub(super) fn section(sheet: &mut Sheet<'_>, metric: PathMetric, direction: Dire
     sheet.row("sent, over time", |v| of(v).map(|r| format!("{} in {}", r.bytes, r.took)))?;
     sheet.row("mean load", |v| {
         let r = of(v)?;
-        // A share of a bound is no share of the path.
-        let of_rate = r.rate.as_ref().filter(|rate| rate.estimate > 0.0 && r.bound == RateBound::None);
-        let of_rate =
-            of_rate.map(|rate| format!(", {} of the rate", percent(r.load.0 as f64 / rate.estimate)));
-        Some(format!("{}{}", r.load, of_rate.unwrap_or_default()))
+        Some(format!("{}{}", r.load, share_of_rate(&r).unwrap_or_default()))
     })?;
     for result in &results {
         for remark in &result.remarks {
@@ -98,6 +94,17 @@ fn headline(result: &PathRate) -> String {
         (Some(rate), RateBound::AtLeast) => format!("at least {}", bits(rate.lo)),
         (Some(rate), RateBound::AtMost) => format!("at most {}", bits(rate.hi)),
     }
+}
+
+/// ", 7.9 % of the rate", and of a lower bound how much of the rate it is at most.
+fn share_of_rate(result: &PathRate) -> Option<String> {
+    let rate = result.rate.as_ref()?;
+    let (least, at_most) = match result.bound {
+        RateBound::None => (rate.estimate, ""),
+        RateBound::AtLeast => (rate.lo, "at most "),
+        RateBound::AtMost => return None,
+    };
+    (least > 0.0).then(|| format!(", {at_most}{} of the rate", percent(result.load.0 as f64 / least)))
 }
 
 /// "97.5 Mbit/s, 41 %, taken".

@@ -4,7 +4,7 @@ use netaware_stats::interval::Interval;
 use netaware_stats::trend::mann_kendall;
 
 use super::narrow::Reading;
-use super::{CONFIDENCE, Curve, plan, strain};
+use super::{CONFIDENCE, Curve, State, plan, strain};
 use crate::available::approach::{Ceiling, Found};
 use crate::available::line::{Fit, Sample};
 use crate::{Bound, Estimate, Flag};
@@ -38,8 +38,10 @@ impl Curve {
             Found::Near { available, .. } => {
                 let (lo, hi) = (available * 0.5, available * 1.5);
                 let rate = Interval { estimate: available, lo, hi, confidence: CONFIDENCE };
-                let flags =
-                    if self.was_cut_short() { vec![Flag::Noisy] } else { vec![Flag::Noisy, Flag::CutShort] };
+                // Where time was left, the trains behind the approach said nothing.
+                let is_over = matches!(self.state, State::Done(_));
+                let why = if is_over { Flag::Unreadable } else { Flag::CutShort };
+                let flags = if self.was_cut_short() { vec![Flag::Noisy] } else { vec![Flag::Noisy, why] };
                 Some(self.estimate(rate, Bound::None, flags))
             }
             Found::AtLeast { rate, why } => Some(self.at_least(rate, why)),

@@ -11,8 +11,10 @@ use crate::{Bound, Estimate, Flag};
 impl Slops {
     pub(super) fn estimate(&self, rate: Interval, bound: Bound, mut flags: Vec<Flag>) -> Estimate {
         flags.extend(self.health.flags(LOSS_LIMIT));
-        if self.state != State::Content {
-            flags.push(Flag::CutShort);
+        match self.state {
+            State::Content => {}
+            State::Blind => flags.push(Flag::Unreadable),
+            State::Approaching | State::Searching | State::OutOfTime => flags.push(Flag::CutShort),
         }
         Estimate {
             rate,
