@@ -135,14 +135,12 @@ fn over(request: &HopsRequest, known: &Known, turn: &mut Turn<'_, '_>) {
             return turn.is_silent(reason, "give it more time with -t, or look for fewer with --max-hops");
         }
         let reason = format!("no hop towards {} answered within {took}", ZonedIp::of(turn.destination));
-        match turn.socket.counts().refused.filter(|_| found.hops.iter().all(|hop| hop.asked == 0)) {
-            Some(errno) => turn.sends_nothing(errno),
-            None => {
-                let advice = turn.advice_on_silence(NOBODY);
-                turn.is_silent(reason, advice);
-            }
+        let refused = turn.socket.counts().refused.filter(|_| found.hops.iter().all(|hop| hop.asked == 0));
+        if let Some(errno) = refused {
+            return turn.sends_nothing(errno);
         }
-        return;
+        let advice = turn.advice_on_silence(NOBODY);
+        return turn.is_silent(reason, advice);
     }
     let cpu = CpuUse { denied: demand.denied(), ..CpuSnapshot::take().use_since(&cpu, took) };
     let during = During::new(departures, &cpu);

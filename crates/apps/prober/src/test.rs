@@ -268,7 +268,9 @@ impl Course {
             let phases = plan.extent.left_out(self.ask);
             self.left_out.plan(budget, round_trip, phases, enough);
             let note = self.left_out.announcement(plan.rounds, self.ask.rounds, longer.as_deref());
-            note.into_iter().for_each(|note| run.note(note));
+            if let Some(note) = note {
+                run.note(note);
+            }
         }
         plan
     }

@@ -27,6 +27,9 @@ pub(crate) enum Notice {
     Admitted { reservation: Token, lease: Span },
     /// The reservation to join does not exist (any more), or has all the members it may have.
     NothingToJoin,
+    /// Another session of the same reservation moves data: the prober is there, even if its pings
+    /// over this session's IP version wait in a queue that those data fill.
+    ProberLives,
 }
 
 /// Who holds a place and for how long, as far as can be known, and who waits for how long.
@@ -104,6 +107,13 @@ impl Admission {
         }
         self.held.retain(|held| !held.members.is_empty());
         self.move_on(now);
+    }
+
+    /// A session moves data: those with which it shares its reservation are told.
+    pub(crate) fn lives(&mut self, session: SessionId) {
+        let Some(held) = self.held.iter().find(|held| held.members.contains(&session)) else { return };
+        let others = held.members.iter().copied().filter(|member| *member != session);
+        self.notices.extend(others.map(|member| (member, Notice::ProberLives)));
     }
 
     /// What has to be told since the last call, in order.
@@ -200,6 +210,19 @@ mod tests {
 
     fn admitted(n: u64, lease: i64) -> (SessionId, Notice) {
         (s(n), Notice::Admitted { reservation: token(n as u8), lease: Span::from_secs(lease) })
+    }
+
+    #[test]
+    fn whoever_shares_a_reservation_hears_that_its_prober_lives_and_nobody_else_does() {
+        let mut queue = Admission::new(1, Span::from_secs(600));
+        reserve(&mut queue, 0, 1, 10);
+        queue.join(at(0), s(2), token(1));
+        reserve(&mut queue, 0, 3, 10);
+        queue.notices();
+        queue.lives(s(1));
+        assert_eq!(queue.notices(), [(s(2), Notice::ProberLives)]);
+        queue.lives(s(3));
+        assert_eq!(queue.notices(), []);
     }
 
     fn reserve(queue: &mut Admission, second: i64, n: u64, expected: i64) -> Vec<(SessionId, Notice)> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use netaware_io::clock;
-use netaware_units::{Mono, Span};
+use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::{ErrorCode, ServerMessage, TestPlan};
 use netaware_wire::{Token, frame};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -65,6 +65,7 @@ pub(crate) async fn serve<S>(
         rigs: HashMap::new(),
         plans: HashMap::new(),
         ticket: None,
+        told_siblings_at: None,
         place: stranger,
         is_enrolled: false,
         peer,
@@ -88,6 +89,7 @@ struct Control<'a> {
     plans: HashMap<u32, TestPlan>,
     /// Of the present reservation.
     ticket: Option<SessionId>,
+    told_siblings_at: Option<Mono>,
     /// Among the strangers, then among the sessions; only held, and free again when it is dropped.
     place: Place,
     is_enrolled: bool,
@@ -177,8 +179,14 @@ impl Control<'_> {
             Event::Entered { test, flow } => self.attach_flow(now, test, flow),
             Event::ChannelOpen { test } => self.attach_channel(now, test),
             Event::ChannelLost { test, why } => self.session.channel_lost(test, &why),
-            Event::ReceiverTick { test, tick } => self.session.receiver_tick(now, test, tick),
-            Event::SenderTick { test, tick } => self.session.sender_tick(now, test, tick),
+            Event::ReceiverTick { test, tick } => {
+                self.tell_siblings(now, tick.bytes);
+                self.session.receiver_tick(now, test, tick);
+            }
+            Event::SenderTick { test, tick } => {
+                self.tell_siblings(now, tick.acked.unwrap_or_default());
+                self.session.sender_tick(now, test, tick);
+            }
             Event::VolleyTimes { test, volley, times, last, unstamped } => {
                 self.session.volley_times(test, volley, times, last, unstamped);
             }
@@ -288,6 +296,16 @@ impl Control<'_> {
         });
     }
 
+    /// Data of a test came, or were acknowledged: the prober's other session, whose pings may wait
+    /// behind them, need not fear for it.
+    fn tell_siblings(&mut self, now: Mono, moved: ByteCount) {
+        let is_due = self.told_siblings_at.is_none_or(|at| now - at >= TELL_SIBLINGS_EVERY);
+        if let Some(ticket) = self.ticket.filter(|_| moved > ByteCount(0) && is_due) {
+            self.told_siblings_at = Some(now);
+            self.context.admit(|admission| admission.lives(ticket));
+        }
+    }
+
     fn leave(&mut self, now: Mono) {
         if let Some(ticket) = self.ticket.take() {
             self.note(|guest| guest.ticket = None);
@@ -386,5 +404,7 @@ fn is_detail(message: &ServerMessage) -> bool {
     )
 }
 
+/// Pings leave once a second, and are missed after some.
+const TELL_SIBLINGS_EVERY: Span = Span::from_millis(500);
 /// For what is queued when a session ends.
 const LAST_WORDS: Duration = Duration::from_millis(500);

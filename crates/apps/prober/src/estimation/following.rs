@@ -6,7 +6,7 @@
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_path::{Careful, Disturbance, Estimator, Flag, Instrument};
+use netaware_path::{Careful, Disturbance, Estimator, Flag, Instrument, NoFigure};
 use netaware_record::{Direction, RatePoint};
 use netaware_units::{Mono, Span};
 
@@ -67,11 +67,15 @@ pub(super) fn follow(
             let known = known.through(lane.local);
             let Some(session) = lane.session() else { continue };
             let instrument = instrument(session, request, &known, each.direction, end - began_at);
-            let failure = each.take_turn(session, request, &known, &instrument, until);
+            let (failure, sent) = each.take_turn(session, request, &known, &instrument, until);
             if let Err(cause) = failure {
                 lane.fail("send trains", cause);
+                // A turn that could not begin is over at once, and so would be all that follow.
+                wait(until, stop);
             }
-            each.tell(lane.version, began_at, watch);
+            if sent > 0 {
+                each.tell(lane.version, began_at, watch);
+            }
         }
         lane::release_all(lanes);
     }
@@ -111,7 +115,7 @@ impl Followed {
         known: &Known,
         instrument: &Instrument,
         until: Mono,
-    ) -> Result<(), crate::stage::Cause> {
+    ) -> (Result<(), crate::stage::Cause>, u64) {
         let version = session.version;
         let estimator = self.estimator.get_or_insert_with(|| request.estimator(instrument));
         let pending = &mut self.pending;
@@ -129,7 +133,11 @@ impl Followed {
         let (sent, sent_bytes) = self.last.as_ref().map_or((0, 0), |last| (last.sent, last.sent_bytes));
         let (received, unstamped, took) =
             self.last.as_ref().map_or((0, 0, Span::ZERO), |last| (last.received, last.unstamped, last.took));
-        let before = self.last.take().map(|last| last.during).unwrap_or_default();
+        let (before, known_before) = self
+            .last
+            .take()
+            .map(|last| (last.during, last.answer))
+            .map_or_else(Default::default, |(during, answer)| (during, answer.ok()));
         let during = before.and(&done.during);
         // A method that begins anew knows nothing of the turns before; of one that tracks the
         // figure is mostly of the last two.
@@ -146,6 +154,11 @@ impl Followed {
             // It goes on until its time is over: that cuts nothing short.
             answer.flags.retain(|flag| *flag != Flag::CutShort);
         }
+        // A turn that was over before it had a figure takes no earlier one back.
+        let answer = match (answer, known_before) {
+            (Err(NoFigure::Stopped | NoFigure::NotSent), Some(known)) => Ok(known),
+            (answer, _) => answer,
+        };
         self.last = Some(Estimated {
             host,
             during,
@@ -173,7 +186,7 @@ impl Followed {
         if tracks && ran == Ran::Paused {
             clock::sleep_until(until);
         }
-        done.ended
+        (done.ended, done.sent)
     }
 
     fn tell(&mut self, version: netaware_record::IpVersion, began_at: Mono, watch: &mut Watch<'_>) {
@@ -187,5 +200,13 @@ impl Followed {
     }
 }
 
+fn wait(until: Mono, stop: &StopFlag) {
+    while clock::now() < until && !stop.is_raised() {
+        clock::sleep_until(until.min(clock::now() + LOOK));
+    }
+}
+
+/// How often whoever waits looks whether it was stopped.
+const LOOK: Span = Span::from_millis(50);
 /// Kept of one version and direction: a day with one every ten seconds.
 const MOST_POINTS: usize = 8640;

@@ -183,7 +183,9 @@ impl Pair<'_> {
                     .or_else(|| both().find_map(|result| did_not_last(result, direction)))
                     .or_else(|| self.changed())
             }
-            Metric::UdpLoss => unlike_rates(self.v4, self.v6, direction).or_else(|| self.changed()),
+            Metric::UdpLoss => unlike_rates(self.v4, self.v6, direction)
+                .or_else(|| self.udp_outage(direction))
+                .or_else(|| self.changed()),
             Metric::IdleLoss => self.outage(),
             Metric::IdleRtt | Metric::DelayVariation | Metric::Connect => None,
         }
@@ -223,6 +225,20 @@ impl Pair<'_> {
                 "over {version} the {lost} lost requests were lost within {runs} short times, as in an outage"
             )
         })
+    }
+
+    /// The same of the datagrams of a stream.
+    fn udp_outage(&self, direction: Direction) -> Option<String> {
+        let ratio =
+            |result| share(result, direction).map_or(0.0, |share| share.part as f64 / share.of as f64);
+        let more = if ratio(self.v4) > ratio(self.v6) { self.v4 } else { self.v6 };
+        let lost = share(more, direction)?.part;
+        let ends = udp(more, direction).filter_map(|udp| udp.receiver.as_ref());
+        let (runs, of_runs) = in_few_rows(ends.flat_map(|end| end.loss_runs.iter().copied()), lost)?;
+        let (version, rows) = (more.version.name(), if runs == 1 { "row" } else { "rows" });
+        Some(format!(
+            "over {version} {of_runs} of the {lost} lost datagrams were lost in {runs} {rows}, as in an outage"
+        ))
     }
 
     /// The transfers that a metric depends on.
@@ -362,6 +378,15 @@ fn resent_share(tcp: &TcpResult) -> Option<f64> {
     (sent > 0).then(|| resent as f64 / sent as f64)
 }
 
+/// In how many rows most of the lost datagrams were lost, and how many these are, where the rows are
+/// so few that they say nothing of how often that happens. `runs` has lengths and how often each was.
+fn in_few_rows(runs: impl Iterator<Item = (u64, u64)>, lost: u64) -> Option<(u64, u64)> {
+    let long = runs.filter(|(length, _)| *length >= LONG_RUN);
+    let (rows, of_rows) =
+        long.fold((0, 0), |(rows, lost), (length, times)| (rows + times, lost + times * length));
+    (of_rows * 2 > lost && rows < MIN_LOSS_RUNS as u64).then_some((rows, of_rows))
+}
+
 /// Losses of streams of unlike rates are those of the rates.
 fn unlike_rates(v4: &VersionResult, v6: &VersionResult, direction: Direction) -> Option<String> {
     let [of_v4, of_v6] = [v4, v6].map(|result| udp(result, direction).next().and_then(|udp| udp.planned));
@@ -379,6 +404,8 @@ const AS_TCP: f64 = 2.0;
 const CHANGED: u64 = 50;
 /// Fewer times at which requests were lost say nothing of how often that happens.
 const MIN_LOSS_RUNS: usize = 3;
+/// So many datagrams lost in a row are one event.
+const LONG_RUN: u64 = 4;
 /// Rates of TCP over the same path differ by less from turn to turn.
 const ALIKE: f64 = 1.1;
 
@@ -441,6 +468,16 @@ mod tests {
     use super::*;
     use crate::bulk::Ended;
     use crate::transfer::TcpOrder;
+
+    /// An outage of 80 ms each 15 s, of which two fell into the turns of one version.
+    #[test]
+    fn datagrams_lost_in_two_rows_are_no_property_of_a_version() {
+        let of = |runs: &[(u64, u64)], lost| in_few_rows(runs.iter().copied(), lost);
+        assert_eq!(of(&[(1, 1), (7, 2)], 15), Some((2, 14)));
+        assert_eq!(of(&[(1, 1), (7, 3)], 22), None, "that often it is a habit");
+        assert_eq!(of(&[(1, 9), (4, 1)], 13), None, "most were lost one by one");
+        assert_eq!(of(&[], 0), None);
+    }
 
     fn round(direction: Direction, outcome: Outcome, bytes: &[u64]) -> TcpRound {
         let stream = |bytes: &u64| StreamEnd { bytes: ByteCount(*bytes), ..StreamEnd::default() };

@@ -406,6 +406,10 @@ fn faster_than_asked(round: &TcpRound) -> Option<(BitRate, BitRate)> {
 
 /// How many streams of a transfer that is whole got nothing while others did.
 fn starved(round: &TcpRound) -> Option<usize> {
+    if round.order.bytes.is_some() {
+        // A stream may move all of the bytes before another one has begun.
+        return None;
+    }
     let receiver = round.ended.tcp_receiver.as_ref().filter(|end| end.outcome == Outcome::Complete)?;
     let starved = receiver.streams.iter().filter(|stream| stream.bytes.0 == 0).count();
     Some(starved).filter(|starved| *starved > 0 && receiver.bytes.0 > 0)

@@ -634,9 +634,14 @@ fn queued(block: Block, rtts_ns: &[f64]) -> bool {
     else {
         return false;
     };
+    let Some(between) = middle(&rtts_ns[third..rtts_ns.len() - third]) else { return false };
     let lasting = block.spacing.nanos() as f64 * block.count as f64;
+    let (growth, least) = (last - first, LEAST_GROWTH.nanos() as f64);
+    // Growth that is steady is a queue, be it a short one: noise does not rise from third to third.
+    let is_steady = (between - first).min(last - between) > growth / 4.0;
     // Between the middles of the thirds lies two thirds of the block.
-    last - first > (lasting / 6.0).max(LEAST_GROWTH.nanos() as f64)
+    growth > (lasting / 6.0).max(least)
+        || (is_steady && growth > (lasting / 24.0).max(LEAST_STEADY_GROWTH.nanos() as f64))
 }
 
 /// What a UDP stream of the test runs at.
@@ -763,6 +768,7 @@ const FIRST_SPACING: Span = Span::from_millis(50);
 const LONGEST_IDLE_SPACING: Span = Span::from_millis(400);
 /// Growth below this is jitter.
 const LEAST_GROWTH: Span = Span::from_millis(20);
+const LEAST_STEADY_GROWTH: Span = Span::from_millis(4);
 /// Of what is left, the round trips of idle blocks may take one in so many.
 const IDLE_PART: i64 = 10;
 

@@ -50,10 +50,17 @@ impl Permit {
 impl Session<'_> {
     /// News from the admission queue.
     pub(crate) fn noticed(&mut self, now: Mono, notice: Notice) {
+        if notice == Notice::ProberLives {
+            if let State::Open { heard_at } = &mut self.state {
+                *heard_at = now;
+            }
+            return;
+        }
         if self.permit != Permit::Waiting {
             return;
         }
         match notice {
+            Notice::ProberLives => {}
             Notice::Queued { place, expected_wait } => {
                 self.say(ServerMessage::Queued { place, expected_wait });
             }

@@ -106,6 +106,20 @@ fn received(bytes: u64) -> EndReport {
 }
 
 #[test]
+fn a_session_whose_pings_wait_behind_the_data_of_another_one_of_its_prober_is_not_given_up() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    for second in 1..=20 {
+        session.noticed(ms(second * 1000), Notice::ProberLives);
+        session.wake(ms(second * 1000));
+    }
+    assert_eq!(deeds(&mut session), Vec::<String>::new());
+    // Then nothing comes over the other one, either.
+    session.wake(ms(29_000));
+    assert!(deeds(&mut session).contains(&"close".to_owned()));
+}
+
+#[test]
 fn every_state_has_a_timeout() {
     let (free, keyed) = (rules(None), rules(Some("k")));
     let mut session = Session::new(&free, T0, TOKEN, NONCE);

@@ -386,8 +386,8 @@ fn refused_sends_in_ping_pong_do_not_spin() {
             _ => {}
         }
     }
-    // Five times the patience in a second, and the first.
-    assert_eq!((sends, train.counts().not_sent), (6, 6));
+    // Ten pauses in a second, and the first.
+    assert_eq!((sends, train.counts().not_sent), (11, 11));
 }
 
 #[test]

@@ -108,3 +108,16 @@ fn a_cap_on_the_duration_shortens_the_method_and_is_said() {
         );
     }
 }
+
+#[test]
+fn a_path_that_is_followed_and_lets_no_train_through_any_more_is_not_asked_without_a_pause() {
+    let responder = Responder::start(&[]);
+    let at = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), responder.address().port());
+    let middle = Middle::before(at, Whim::Drop, 2_000);
+    let port = middle.port.to_string();
+    let following = ["available", "127.0.0.1", "--port", &port, "-4", "--watch", "--interval", "1s"];
+    let arguments = [&following[..], &["-t", "6s", "--format", "ndjson", "--no-save"]].concat();
+    let ended = run(&arguments, Span::from_secs(40));
+    let points = ended.stdout.lines().filter(|line| line.contains("\"event\":\"rate\"")).count();
+    assert!((1..=8).contains(&points), "{points} points in six turns of 1 s");
+}

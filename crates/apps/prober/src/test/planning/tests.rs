@@ -394,3 +394,13 @@ fn jitter_is_not_taken_for_a_queue() {
     assert!(!queued(block, &jittered));
     assert!(!queued(block, &[]) && !queued(block, &[1.0, 2.0]));
 }
+
+/// 92 bytes of IP each 5 ms are 147 kbit/s, on 128 kbit/s: each request waits 0.75 ms longer.
+#[test]
+fn requests_that_are_a_little_too_fast_for_a_path_do_not_pass_for_idle() {
+    let block = Block { count: 25, spacing: Span::from_millis(5) };
+    let growing: Vec<f64> = (0..25).map(|n| 56.5e6 + 750_000.0 * f64::from(n)).collect();
+    assert!(queued(block, &growing));
+    let even: Vec<f64> = (0..25).map(|n| 56.5e6 + 4e6 * f64::from(n % 3)).collect();
+    assert!(!queued(block, &even));
+}
