@@ -87,7 +87,7 @@ pub(crate) fn heading(command: &str, scan: Option<&ScanColumns>) -> String {
         return line(&names);
     }
     names.push("version".to_owned());
-    names.extend(figure_names(command).into_iter().map(str::to_owned));
+    names.extend(all_names(command).into_iter().map(str::to_owned));
     line(&names)
 }
 
@@ -104,7 +104,10 @@ pub(crate) fn rows(record: &Record, scan: Option<&ScanColumns>) -> String {
         let mut results = figure_fields(&record.command, version);
         if results.is_empty() && scan.is_some() {
             let empty = |name: &str| if name == "outcome" { outcome(record.outcome) } else { String::new() };
-            results.push(figure_names(&record.command).into_iter().map(empty).collect());
+            results.push(all_names(&record.command).into_iter().map(empty).collect());
+        } else if !has_outcome(&record.command) {
+            let outcome = outcome(outcome_of(record, version));
+            results.iter_mut().for_each(|fields| fields.push(outcome.clone()));
         }
         for result in results {
             let mut fields = head(record).to_vec();
@@ -142,6 +145,31 @@ pub(crate) fn fits_below(found: &str, heading: &str) -> anyhow::Result<()> {
         bail!("the file of --output has other columns than these results: name another file");
     }
     Ok(())
+}
+
+/// The names of a row's figures, and of how it ended.
+fn all_names(command: &str) -> Vec<&'static str> {
+    let mut names = figure_names(command);
+    if !has_outcome(command) {
+        names.push("outcome");
+    }
+    names
+}
+
+/// Whether each result of a command has an outcome of its own.
+fn has_outcome(command: &str) -> bool {
+    figure_names(command).contains(&"outcome")
+}
+
+/// How the measurement of a version ended whose results do not tell it.
+fn outcome_of(record: &Record, version: &VersionResult) -> Outcome {
+    if version.unreachable.is_some() || !version.failed_phases.is_empty() {
+        Outcome::Failed
+    } else if record.outcome == Outcome::Interrupted {
+        Outcome::Interrupted
+    } else {
+        Outcome::Complete
+    }
 }
 
 fn figure_names(command: &str) -> Vec<&'static str> {

@@ -30,7 +30,7 @@ fn promised(said: &str, asked: Span) -> Span {
         let seconds = it.split("it takes about ").nth(1)?.split('s').next()?;
         seconds.parse().ok().map(Span::from_secs)
     });
-    longer.last().unwrap_or(asked)
+    longer.max().unwrap_or(asked)
 }
 
 fn ends_in_time(record: &Record, said: &str, asked: Span) {

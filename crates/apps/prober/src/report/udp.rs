@@ -219,6 +219,12 @@ pub(super) fn warnings(rounds: &[UdpRound]) -> Vec<String> {
         for round in rounds.iter().filter(|round| round.order.plan.direction == direction) {
             warnings.extend(round.ended.udp_sender.iter().flat_map(|end| refusals(way, end)));
             let sent = sent_in(round);
+            if round.ended.udp_sender.is_none() && round.ended.udp_receiver.is_some() {
+                warnings.push(format!(
+                    "UDP {way}: the sending end never told how many datagrams it sent: {sent} are known of, and what \
+                     became of any others is unknown; loss and rate are those of these"
+                ));
+            }
             let unknown = loss_split::split(sent, round.ended.udp_receiver.as_ref()).unknown;
             if unknown > 0 {
                 warnings.push(format!(
@@ -323,6 +329,19 @@ mod tests {
     use netaware_units::SendRate;
 
     const PATH: Path = Path { version: IpVersion::V4, across: Across::Network };
+
+    #[test]
+    fn a_stream_whose_sending_end_never_reported_is_not_said_to_be_whole() {
+        let ended = Ended { udp_receiver: Some(receiver(1060, None)), ..Ended::default() };
+        let said = warnings(&[round(ended)]);
+        assert!(said.iter().any(|it| it.contains("never told how many datagrams it sent")), "{said:?}");
+        let both = Ended {
+            udp_sender: Some(sender(1060, 0)),
+            udp_receiver: Some(receiver(1060, None)),
+            ..Ended::default()
+        };
+        assert!(warnings(&[round(both)]).iter().all(|it| !it.contains("never told")));
+    }
 
     #[test]
     fn without_rounds_there_is_no_result() {

@@ -31,6 +31,8 @@ pub(super) const OWD: &[Column<Row>] = &[
     // Where the ways cannot be told apart it is a bound, and none of it is no count of zero.
     ("lost", |r| optional(Some(r.way.lost).filter(|lost| *lost > 0 || r.way.loss.is_some()))),
     ("lost_somewhere", |r| r.all.lost_somewhere.to_string()),
+    ("unknown", |r| r.all.unknown.to_string()),
+    ("not_sent", |r| r.all.not_sent.to_string()),
     ("late", |r| r.all.late.to_string()),
     ("loss", |r| optional(r.way.loss.map(|loss| format!("{loss:.6}")))),
     ("reordered", |r| r.way.reordered.to_string()),
