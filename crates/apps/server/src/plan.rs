@@ -161,7 +161,12 @@ fn check_udp(plan: &UdpPlan, limits: &Limits) -> Result<(), Refusal> {
     within("tick", plan.tick.0, SHORTEST_TICK.0, LONGEST_TICK.0)?;
     within("dscp", plan.dscp, 0, 63)?;
     optional("packets", plan.packets, 1, u64::MAX)?;
-    optional("gap_ps", plan.gap_ps, 1, LONGEST_GAP_PS)?;
+    optional("gap_ps", plan.gap_ps, 1, u64::MAX)?;
+    if plan.gap_ps.is_some_and(|gap| gap > LONGEST_GAP_PS) {
+        return Err(
+            bad("datagrams would leave more than a minute apart: a higher rate is needed".to_owned()),
+        );
+    }
     optional("settle", plan.settle.map(|settle| settle.0), 0, LONGEST_SETTLE.0)?;
     within("round_trip", plan.round_trip.0, 0, MAX_ROUND_TRIP.0)?;
     within("burst", plan.burst, 1, MAX_BURST)?;

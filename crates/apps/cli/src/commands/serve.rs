@@ -76,13 +76,13 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = Config::default().max_sessions_per_address as u64, value_parser = clap::value_parser!(u64).range(1..=100_000), help_heading = LIMITS)]
     max_sessions_per_address: u64,
     /// Longest transfer [default: 1h]
-    #[arg(long, value_name = "TIME", value_parser = quantity::some_seconds, help_heading = LIMITS)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::lasting, help_heading = LIMITS)]
     max_duration: Option<Span>,
     /// Highest payload rate of a transfer [default: no limit]
     #[arg(long, value_name = "RATE", value_parser = quantity::some_rate, help_heading = LIMITS)]
     max_rate: Option<BitRate>,
     /// Most payload of a transfer [default: no limit]
-    #[arg(long, value_name = "SIZE", help_heading = LIMITS)]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::some_bytes, help_heading = LIMITS)]
     max_bytes: Option<ByteCount>,
     /// Most parallel streams of a transfer [default: 512]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_STREAMS)), help_heading = LIMITS)]

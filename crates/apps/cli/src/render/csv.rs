@@ -107,7 +107,9 @@ pub(crate) fn rows(record: &Record, scan: Option<&ScanColumns>) -> String {
             results.push(all_names(&record.command).into_iter().map(empty).collect());
         } else if !has_outcome(&record.command) {
             let outcome = outcome(outcome_of(record, version));
-            results.iter_mut().for_each(|fields| fields.push(outcome.clone()));
+            for fields in &mut results {
+                fields.push(outcome.clone());
+            }
         }
         for result in results {
             let mut fields = head(record).to_vec();
