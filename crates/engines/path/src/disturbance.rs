@@ -183,8 +183,8 @@ impl Disturbance {
         let level = if saw_it { Level::Limited } else { self.level() };
         let (rate, bound) = self.at_level(level, answer.rate, answer.bound);
         let mut flags = answer.flags;
-        // Whether hosts that were away for so long sent as fast as they can is another question: the
-        // method says it if it has seen it.
+        // Whether hosts that were away for so long sent as fast as they can is another question:
+        // the method says it if it has seen it.
         let busy = Flag::HostBusy { away: self.away };
         if level != Level::Quiet && !flags.contains(&busy) {
             flags.push(busy);

@@ -161,7 +161,8 @@ mod tests {
         assert_eq!(cut, [(43, 0), (43, 1), (0, 43), (0, 43), (0, 43), (0, 43), (43, 0), (43, 0)]);
         // It came again in the middle of a slice.
         assert_eq!(of(&[(43, 0), (0, 0), (0, 0), (23, 106)]), [(43, 0), (0, 43), (0, 43), (23, 20)]);
-        // Late datagrams that fill holes, losses one by one, and a stream that is over are left alone.
+        // Late datagrams that fill holes, losses one by one, and a stream that is over are left
+        // alone.
         for same in [&[(0, 0), (43, -2)][..], &[(40, 3), (41, 2)], &[(43, 0), (0, 0), (0, 0)], &[]] {
             assert_eq!(of(same), same);
         }

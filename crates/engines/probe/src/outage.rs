@@ -5,8 +5,8 @@
 //! that took fewer than [`MIN_LOST`] packets is not told. A row that losses one by one would bring
 //! about by themselves now and then is none. A row at the beginning or at the end of a train is the
 //! part that the train saw of an outage: it counts from [`NOTICEABLE_IN_PART`] on, and tells less
-//! than the outage lasted. One of requests is long by up to a round trip, with the queue in it: both
-//! the request and its answer have to pass.
+//! than the outage lasted. One of requests is long by up to a round trip, with the queue in it:
+//! both the request and its answer have to pass.
 
 use netaware_units::Span;
 

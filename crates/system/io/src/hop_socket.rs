@@ -57,8 +57,8 @@ pub struct HopCounts {
     pub talked: u64,
     /// Why the last probe that never left did not (errno).
     pub refused: Option<i32>,
-    /// Probes of which this host itself said that nobody on its own link answers for the destination
-    /// or the next router: ARP or neighbour discovery had no answer.
+    /// Probes of which this host itself said that nobody on its own link answers for the
+    /// destination or the next router: ARP or neighbour discovery had no answer.
     pub no_neighbour: u64,
     /// Timestamp replies that do not repeat what they were asked: made up, or of an earlier run.
     pub forged: u64,

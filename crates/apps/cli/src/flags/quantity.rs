@@ -62,8 +62,8 @@ pub(crate) fn time(text: &str) -> Result<Span, String> {
     }
 }
 
-/// Reads a time as [`time`] does and refuses zero. A bare number is milliseconds to iperf3's flag of the same
-/// name, and would be seconds to ours.
+/// Reads a time as [`time`] does and refuses zero. A bare number is milliseconds to iperf3's flag
+/// of the same name, and would be seconds to ours.
 pub(crate) fn some_time(text: &str) -> Result<Span, String> {
     positive(text.parse())
 }

@@ -98,7 +98,8 @@ impl Silence {
     }
 }
 
-/// How long a wait that ended so late held the program up, where that is more than a busy host does.
+/// How long a wait that ended so late held the program up, where that is more than a busy host
+/// does.
 pub(super) fn held_up(late: Span) -> Option<Span> {
     Some(late).filter(|late| *late > HELD_UP)
 }

@@ -378,8 +378,9 @@ fn resent_share(tcp: &TcpResult) -> Option<f64> {
     (sent > 0).then(|| resent as f64 / sent as f64)
 }
 
-/// In how many rows most of the lost datagrams were lost, and how many these are, where the rows are
-/// so few that they say nothing of how often that happens. `runs` has lengths and how often each was.
+/// In how many rows most of the lost datagrams were lost, and how many these are, where the rows
+/// are so few that they say nothing of how often that happens. `runs` has lengths and how often
+/// each was.
 fn in_few_rows(runs: impl Iterator<Item = (u64, u64)>, lost: u64) -> Option<(u64, u64)> {
     let long = runs.filter(|(length, _)| *length >= LONG_RUN);
     let (rows, of_rows) =

@@ -785,8 +785,8 @@ mod tests {
         assert_eq!(said(&[round(&four, 1), round(&one, 4)]), [""; 0], "several streams got more");
     }
 
-    /// A link of 34 Mbit/s that was down for 0.4 s: one stream had it all, and four after it met the
-    /// outage, or the one after those had the whole rate again.
+    /// A link of 34 Mbit/s that was down for 0.4 s: one stream had it all, and four after it met
+    /// the outage, or the one after those had the whole rate again.
     #[test]
     fn a_path_that_was_cut_for_a_moment_is_no_token_bucket() {
         let one = [5, 20, 34, 34, 34, 34, 34, 34, 34, 34, 34, 34];

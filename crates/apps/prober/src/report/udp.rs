@@ -487,8 +487,8 @@ mod tests {
         assert_eq!(of(1_530_000, 1_550_000, None), None);
     }
 
-    /// 496 of 1168 datagrams came, and the rest was lost in a row at the end: 27 Mbit/s were told as
-    /// received.
+    /// 496 of 1168 datagrams came, and the rest was lost in a row at the end: 27 Mbit/s were told
+    /// as received.
     #[test]
     fn a_rate_does_not_hide_that_the_end_of_the_stream_was_lost() {
         let of = |received: u64, elapsed: Span, observed: Option<u64>| {

@@ -113,7 +113,8 @@ fn of_a_suspected_host_the_interval_holds_what_it_may_have_done() {
 
 #[test]
 fn a_host_that_others_used_is_not_said_to_send_no_faster() {
-    // 90 Mbit/s over links in parallel by hosts that send gigabits, and were away for half of the time.
+    // 90 Mbit/s over links in parallel by hosts that send gigabits, and were away for half of the
+    // time.
     let mut parallel = answer(Bound::AtLeast);
     parallel.flags = vec![Flag::Reordered(0.49)];
     let told = Disturbance::alone(&paused(0.5)).on(parallel);

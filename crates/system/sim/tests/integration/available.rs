@@ -47,7 +47,8 @@ fn no_method_is_silently_wrong_on_a_bursty_path() {
     let cell = cell(100_000_000, 80, Traffic::Pareto, 50, Shape::One);
     for method in [Method::Curve, Method::Slops, Method::Chirp, Method::Spruce, Method::Available] {
         let score = method.score(&cell, 0..5);
-        // On such a path they are not content within their usual time, and take what they are given.
+        // On such a path they are not content within their usual time, and take what they are
+        // given.
         let limit = cell.instrument().time_limit.secs_f64();
         assert!(score.misled == 0 && score.longest <= limit, "{method}: {}", figures(&score));
         assert_eq!(score.silent, 0, "{method}: {}", figures(&score));

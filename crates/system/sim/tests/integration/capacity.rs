@@ -41,7 +41,8 @@ fn must_reach(cells: &[Cell], method: Method, seeds: u64) {
         );
         assert!(score.reaches(target) && score.errors.len() * 2 > score.runs, "{figures}");
         assert!(score.is_held() && score.misled == 0, "{figures}");
-        // Where the usual time is too short for the load, the method takes of the rest what it needs.
+        // Where the usual time is too short for the load, the method takes of the rest what it
+        // needs.
         assert!(score.longest <= cell.instrument().time_limit.secs_f64(), "{figures}");
         assert!(score.load <= 0.12, "{figures}");
     }

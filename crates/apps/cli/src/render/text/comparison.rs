@@ -76,7 +76,8 @@ fn reasons(metrics: &[MetricComparison]) -> Vec<String> {
     said.into_iter().map(|(why, names)| format!("{}: {why}", names.join("; "))).collect()
 }
 
-/// The transfers that both versions have a rate of, and that were too short to tell how it scatters.
+/// The transfers that both versions have a rate of, and that were too short to tell how it
+/// scatters.
 fn not_compared(metrics: &[MetricComparison], versions: &[VersionResult]) -> Option<String> {
     let [v4, v6] = versions else { return None };
     let has = |version: &VersionResult, is_single: bool, way: Direction| {
