@@ -73,6 +73,11 @@ impl Silence {
         }
     }
 
+    /// So many packets in a row did not come after others had come.
+    pub(crate) fn after_some(packets: u64) -> Self {
+        Self { packets, after_some: true, ..Self::default() }
+    }
+
     /// Whole volleys that loss alone would hardly have taken.
     pub(crate) fn is_told(&self) -> bool {
         self.volleys >= SILENT_VOLLEYS

@@ -256,7 +256,7 @@ fn missing(why: NoFigure, silent: Silence) -> MissingRate {
                  that there was"
             )
         }
-        NoFigure::WentSilent { packets } => format!("of the last {packets} packets none came"),
+        NoFigure::WentSilent { packets } => silence(Silence::after_some(packets)),
         NoFigure::TooLossy(share) => {
             format!("{} of the packets were lost, and too few trains came whole", percent(share))
         }
@@ -512,6 +512,15 @@ mod tests {
     use netaware_stats::interval::Interval;
 
     use super::*;
+
+    #[test]
+    fn a_path_that_went_silent_within_one_volley_says_what_may_have_happened() {
+        let because = missing(NoFigure::WentSilent { packets: 21 }, Silence::default()).because;
+        assert!(
+            because.starts_with("of the last 21 packets none came") && because.contains("another port"),
+            "{because}"
+        );
+    }
 
     fn remarks(rate: f64, flags: &[Flag]) -> Vec<String> {
         told(rate, flags, 0).remarks
