@@ -21,8 +21,8 @@ use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
 use netaware_probe::limit::Across;
 use netaware_record::{
-    CpuUse, DelaySummary, HistogramShape, HostInfo, IpVersion, LEFT_OUT, Limit, LimitedBy, Outcome,
-    PathFacts, Record, Request, SCHEMA_VERSION, TcpResult, VersionResult,
+    CpuUse, DelaySummary, Direction, HistogramShape, HostInfo, IpVersion, LEFT_OUT, Limit, LimitedBy,
+    Outcome, PathFacts, Record, Request, SCHEMA_VERSION, TcpResult, VersionResult,
 };
 use netaware_stats::patience::Waiting;
 use netaware_units::{BitRate, Mono, Span, Wall};
@@ -366,6 +366,8 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
                 "{name}: a UDP stream did not end as planned; its figures stand for the time that was measured"
             ));
         }
+        let ways = [Direction::Reverse, Direction::Forward];
+        warnings.extend(ways.into_iter().filter_map(|way| comparison::did_not_last(result, way)));
         warnings.extend(ends::warnings(&result.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
         let hurried =
             result.udp.iter().filter_map(|it| udp::came_faster(it).or_else(|| udp::came_slower(it)));
@@ -452,7 +454,7 @@ impl Load {
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::{Direction, LatencyResult, Layer, Pedigree};
+    use netaware_record::{LatencyResult, Layer, Pedigree};
     use netaware_units::{ByteCount, ClockSource};
 
     use super::*;

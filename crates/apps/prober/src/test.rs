@@ -382,7 +382,7 @@ impl Course {
         if round == 0
             && !fits(self)
             && planning::are_near(&self.ahead(agenda.iter()))
-            && self.stay_in_time(run, rest, true)
+            && self.stay_in_time(run, rest, planning::transfers(self.ask, &self.ahead(agenda.iter())), true)
         {
             // Phases would save little, and a version that is slow must not cost the other's.
             return;
@@ -465,6 +465,8 @@ impl Course {
         // Later rounds are left out sooner than the test is made longer.
         let later = planning::needed(self.ask, ahead.get(1..of_round).unwrap_or_default());
         let later_well = planning::needed_well(self.ask, ahead.get(1..).unwrap_or_default());
+        let later_transfers = planning::transfers(self.ask, ahead.get(1..of_round).unwrap_or_default());
+        let mut transfers = plan.len() + later_transfers;
         let mut rest: Span = plan.iter().map(|(phase, duration)| *duration + phase.overhead(&known)).sum();
         for (phase, duration) in plan {
             if !run.goes_on(leg.lane) {
@@ -476,8 +478,9 @@ impl Course {
                 self.promise.holds(run.watch.done(), rest + later)
             } else {
                 run.watch.will_go_on_for(Afterwards::AtLeast((rest - duration + later).or_zero()));
-                self.stay_in_time(run, rest + later, phase != Phase::SeveralStreams)
+                self.stay_in_time(run, rest + later, transfers, phase != Phase::SeveralStreams)
             };
+            transfers -= 1;
             let duration = self.outlasting(run, leg, phase, duration, rest + later_well);
             rest = rest - duration - phase.overhead(&known);
             if !is_in_time {
@@ -499,9 +502,15 @@ impl Course {
     /// Whether what is still to come fits. Where it does not, it is said that the test takes
     /// longer: an outage or a phase that failed may have taken the time. What was said twice is
     /// kept, if what comes next may be left out.
-    fn stay_in_time(&mut self, run: &mut Run<'_, '_>, rest: Span, may_be_left_out: bool) -> bool {
+    fn stay_in_time(
+        &mut self,
+        run: &mut Run<'_, '_>,
+        rest: Span,
+        transfers: usize,
+        may_be_left_out: bool,
+    ) -> bool {
         self.promise = self.promise.or_announced(run.watch.total());
-        match self.promise.judge(run.watch.done(), rest, may_be_left_out) {
+        match self.promise.judge(run.watch.done(), rest, self.behind.late(transfers), may_be_left_out) {
             Rest::Fits => true,
             Rest::Takes(promise) => {
                 let before = seconds(self.promise.ends.max(self.promise.announced));

@@ -43,6 +43,22 @@ pub fn stall(slices: &[ReceiverTick], round_trip: Span) -> Option<Stall> {
     (stall.lasted >= limit).then_some(stall)
 }
 
+/// Whether slices of the receiver show that data came while a sender heard of none: no part of the
+/// stall that is half as long was without data there.
+pub fn contradicts(received: &[ReceiverTick], stall: &Stall) -> bool {
+    let (from, until) = (stall.at, stall.at + stall.lasted);
+    let came = received.iter().filter(|slice| slice.bytes > ByteCount(0));
+    let within = came.filter(|slice| slice.end > from && slice.end - slice.length < until);
+    // A slice says no more of its bytes than that they came within it.
+    let ends = within.map(|slice| slice.end.min(until));
+    let (mut last, mut longest) = (from, Span::ZERO);
+    for end in ends {
+        longest = longest.max(end - last);
+        last = last.max(end);
+    }
+    longest.max(until - last) * 2 < stall.lasted
+}
+
 /// The slices of what a sender knows to have been acknowledged in order; `None` where its system
 /// does not tell.
 pub fn acknowledged(sender: &[SenderTick]) -> Option<Vec<ReceiverTick>> {
@@ -134,6 +150,18 @@ mod tests {
             ..SenderTick::default()
         };
         (0..).zip(ms).map(slice).collect()
+    }
+
+    /// 64 kbit/s both ways at once: acknowledgements wait behind the data of the other direction.
+    #[test]
+    fn acknowledgements_that_wait_on_the_way_back_are_no_stall_while_data_come() {
+        let stall = Stall { at: Span::from_millis(100), lasted: Span::from_millis(2200) };
+        let of = |every: usize| {
+            slices(&(0..24).map(|n| if n % every == 0 { 3000 } else { 0 }).collect::<Vec<_>>())
+        };
+        assert!(contradicts(&of(4), &stall));
+        assert!(!contradicts(&of(23), &stall));
+        assert!(!contradicts(&[], &stall));
     }
 
     #[test]

@@ -149,6 +149,21 @@ impl Sheet<'_> {
         self.table.row(label, &cells)
     }
 
+    /// A row of counts, shown where one of them is above zero: then a zero that was counted is shown
+    /// as zero, and a dash stands for what nobody counted. A cell is the count and its text.
+    fn row_of_counts(
+        &mut self,
+        label: &str,
+        cell: impl Fn(&VersionResult) -> Option<(u64, String)>,
+    ) -> io::Result<()> {
+        let cells: Vec<_> = self.versions.iter().map(|v| cell(v)).collect();
+        if cells.iter().flatten().all(|(count, _)| *count == 0) {
+            return Ok(());
+        }
+        let cells: Vec<_> = cells.into_iter().map(|cell| cell.map(|(_, text)| text)).collect();
+        self.table.row(label, &cells)
+    }
+
     /// As [`Sheet::row`], in a colour that calls for attention where `alarming`.
     fn watched_row(
         &mut self,
@@ -175,6 +190,19 @@ mod tests {
 
     use super::*;
     use crate::render::fixture;
+
+    #[test]
+    fn a_zero_that_was_counted_is_no_dash_beside_a_count_of_the_other_version() {
+        let mut record = fixture::latency();
+        record.versions[1].latency.as_mut().unwrap().bad = 1;
+        let shown = text(&record, Paint::PLAIN);
+        let line =
+            shown.lines().find(|line| line.contains("bad answers")).unwrap_or_else(|| panic!("{shown}"));
+        let cells: Vec<&str> = line.split_whitespace().skip(2).collect();
+        assert_eq!(cells, ["0", "1"], "{line}");
+        record.versions[1].latency.as_mut().unwrap().bad = 0;
+        assert!(!text(&record, Paint::PLAIN).contains("bad answers"));
+    }
 
     fn text(of: &Record, paint: Paint) -> String {
         let mut out = Vec::new();

@@ -349,23 +349,36 @@ fn broke_off(result: &VersionResult, metric: Metric, direction: Direction) -> Op
         .then(|| format!("TCP {} over {} broke off before its end", direction.name(), result.version.name()))
 }
 
-/// UDP was sent at less than TCP had reached, and much of it was lost: the path did not go on
-/// carrying what TCP was seen to get. It changed, or a token bucket was empty by then.
-fn did_not_last(result: &VersionResult, direction: Direction) -> Option<String> {
+/// UDP was sent at less than TCP had reached, and much of it was lost. The path changed, a token
+/// bucket was empty by then, or something on the way carries less of UDP than of TCP.
+pub(super) fn did_not_last(result: &VersionResult, direction: Direction) -> Option<String> {
     let tcp = || result.tcp.iter().filter(|tcp| tcp.pedigree.direction == direction);
     let reached = tcp().filter_map(|tcp| tcp.goodput).max()?;
     // Losses that TCP met as well are the path's at any rate.
     let usual = tcp().filter_map(resent_share).fold(0.0, f64::max) * AS_TCP;
     udp(result, direction).find_map(|udp| {
-        let planned = udp.planned.filter(|planned| *planned < reached)?;
-        let ratio = udp.loss.ratio.filter(|ratio| ratio.lo > MUCH_LOSS.max(usual))?;
+        let (planned, ratio) = (udp.planned?, udp.loss.ratio?);
+        if !loses_below_tcp((planned, reached), (ratio.lo, usual)) {
+            return None;
+        }
+        let rows = udp.receiver.iter().flat_map(|end| end.loss_runs.iter().copied());
+        if in_few_rows(rows, udp.loss.lost).is_some() {
+            // An outage says nothing of the rate.
+            return None;
+        }
         let (version, lost) = (result.version.name(), ratio.estimate * 100.0);
         Some(format!(
             "UDP {} over {version} at {planned}, which is less than TCP had reached, lost {lost:.0} %: the path did \
-             not go on carrying that rate",
+             not go on carrying that rate, or carries less of UDP",
             direction.name()
         ))
     })
+}
+
+/// Whether a stream of a lower rate than TCP reached lost more than TCP's own losses explain. The
+/// rates are those of UDP and of TCP, and so are the shares of losses.
+fn loses_below_tcp(rates: (BitRate, BitRate), losses: (f64, f64)) -> bool {
+    rates.0 < rates.1 && losses.0 > MUCH_LOSS.max(losses.1)
 }
 
 /// The share of its bytes that a transfer had to send again.
@@ -478,6 +491,16 @@ mod tests {
         assert_eq!(of(&[(1, 1), (7, 3)], 22), None, "that often it is a habit");
         assert_eq!(of(&[(1, 9), (4, 1)], 13), None, "most were lost one by one");
         assert_eq!(of(&[], 0), None);
+    }
+
+    /// UDP limited to 3 Mbit/s on a path on which TCP reached 77.
+    #[test]
+    fn a_stream_that_loses_most_below_the_rate_of_tcp_is_told() {
+        let rates = |udp: u64| (BitRate(udp * 1_000_000), BitRate(77_000_000));
+        assert!(loses_below_tcp(rates(31), (0.86, 0.0)));
+        assert!(!loses_below_tcp(rates(31), (0.02, 0.0)));
+        assert!(!loses_below_tcp(rates(31), (0.18, 0.2)), "TCP met as much");
+        assert!(!loses_below_tcp(rates(90), (0.86, 0.0)), "faster than the path");
     }
 
     fn round(direction: Direction, outcome: Outcome, bytes: &[u64]) -> TcpRound {

@@ -425,7 +425,10 @@ fn stalled(round: &TcpRound) -> Option<Stall> {
     let told = &round.ended.sender_ticks;
     let acknowledged = || round.arrived.clone().or_else(|| unrest::acknowledged(told));
     let own = if round.order.direction == Direction::Forward { acknowledged() } else { None };
-    unrest::stall(own.as_deref().unwrap_or(&round.ended.receiver_ticks), round_trip)
+    let received = &round.ended.receiver_ticks;
+    let stall = unrest::stall(own.as_deref().unwrap_or(received), round_trip)?;
+    // Acknowledgements may wait on the way back while data arrive.
+    (!unrest::contradicts(received, &stall)).then_some(stall)
 }
 
 fn blocks_asked(order: &TcpOrder) -> BlocksAsked {

@@ -13,6 +13,7 @@ pub(super) struct Behind {
     /// By how much the ends of all transfers came later than was planned then, those that came
     /// sooner taken off.
     ends: Span,
+    transfers: i64,
     /// The same of the idle round trips.
     idle: Span,
 }
@@ -31,7 +32,13 @@ impl Behind {
     pub(super) fn note_end(&mut self, lane: usize, way: usize, phase: Phase, took: Span) {
         if let Some(planned) = self.planned.get(lane) {
             self.ends += took - phase.overhead(&planned[way]);
+            self.transfers += 1;
         }
+    }
+
+    /// By how much so many further transfers may end late, if they do as those so far.
+    pub(super) fn late(&self, transfers: usize) -> Span {
+        self.ends.or_zero() / self.transfers.max(1) * i64::try_from(transfers).unwrap_or(i64::MAX)
     }
 
     /// The largest part of what has taken longer, or will by what is known `now`.

@@ -329,6 +329,11 @@ pub(super) fn are_near(ahead: &[Step]) -> bool {
     ahead.iter().all(|step| step.known.round_trip <= NEAR)
 }
 
+/// How many transfers the steps have.
+pub(super) fn transfers(ask: Ask, ahead: &[Step]) -> usize {
+    ahead.iter().map(|step| step.extent.phases(ask.on(&step.known)).len()).sum()
+}
+
 /// What is ahead takes at the least.
 pub(super) fn needed(ask: Ask, ahead: &[Step]) -> Span {
     ahead.iter().map(|step| step.extent.direction_cost(ask, &step.known)).sum()
@@ -449,14 +454,15 @@ impl Promise {
         done + rest <= self.longest()
     }
 
-    /// Whether what is still to come, `rest` by plan, is in time. A time that was announced once is
+    /// Whether what is still to come, `rest` by plan, is in time; it may be `late` by as much as
+    /// transfers so far have been. A time that was announced once is
     /// believed: the second one has a quarter of the rest in hand. There is a third one only for
     /// what a test must not lack, and not for what `may_be_left_out`.
-    pub(super) fn judge(self, done: Span, rest: Span, may_be_left_out: bool) -> Rest {
+    pub(super) fn judge(self, done: Span, rest: Span, late: Span, may_be_left_out: bool) -> Rest {
         match () {
             () if self.holds(done, rest) => Rest::Fits,
             () if self.said < MAX_SAID || !may_be_left_out => {
-                let announced = done + rest * 5 / 4;
+                let announced = done + rest * 5 / 4 + late;
                 Rest::Takes(Self { ends: done + rest, announced, said: self.said + 1, ..self })
             }
             () => Rest::TooLong,

@@ -114,17 +114,20 @@ fn variation(sheet: &mut Sheet<'_>, pick: Pick, full: bool) -> io::Result<()> {
 
 fn losses(sheet: &mut Sheet<'_>, pick: Pick) -> io::Result<()> {
     let any = |of: fn(&LatencyResult) -> u64| move |v: &VersionResult| pick(v).is_some_and(|l| of(l) > 0);
-    let some = |of: fn(&LatencyResult) -> u64| {
-        move |v: &VersionResult| pick(v).map(of).filter(|n| *n > 0).map(count)
+    let counted = |of: fn(&LatencyResult) -> u64| {
+        move |v: &VersionResult| pick(v).map(of).map(|number| (number, count(number)))
     };
     sheet.watched_row("lost", |v| pick(v).map(lost), any(|l| l.lost))?;
-    sheet.row("of them late", |v| pick(v).filter(|l| l.lost > 0).map(|l| count(l.late)))?;
-    sheet.row("fate unknown", some(|l| l.unknown))?;
-    sheet.watched_row("bad answers", some(|l| l.bad), any(|l| l.bad))?;
+    sheet.row_of_counts("of them late", |v| {
+        let seen = pick(v).filter(|l| l.lost > 0 || !l.hides_losses())?;
+        Some((seen.lost, count(seen.late)))
+    })?;
+    sheet.row_of_counts("fate unknown", counted(|l| l.unknown))?;
+    sheet.row_of_counts("bad answers", counted(|l| l.bad))?;
     sheet.row("reordered / duplicate", |v| {
         pick(v).map(|l| format!("{} / {}", count(l.reordered), count(l.duplicates)))
     })?;
-    sheet.row("not sent", some(|l| l.not_sent))?;
+    sheet.row_of_counts("not sent", counted(|l| l.not_sent))?;
     sheet.row("requests", |v| pick(v).map(requests))?;
     sheet.watched_row("busiest core", |v| pick(v).and_then(busiest), |v| pick(v).is_some_and(is_busy))?;
     sheet.row("clock", |v| Some(pick(v)?.pedigree.clock.name().to_owned()))

@@ -82,12 +82,12 @@ fn both(sheet: &mut Sheet<'_>) -> io::Result<()> {
     row("p50", |d| d.p50)?;
     row("p99", |d| d.p99)?;
     sheet.row("inside HOST p50, p99", |v| v.owd.as_ref()?.dwell.map(|d| format!("{}, {}", d.p50, d.p99)))?;
-    let some = |of: fn(&OwdResult) -> u64| {
-        move |v: &VersionResult| v.owd.as_ref().map(of).filter(|n| *n > 0).map(count)
+    let counted = |of: fn(&OwdResult) -> u64| {
+        move |v: &VersionResult| v.owd.as_ref().map(of).map(|number| (number, count(number)))
     };
-    sheet.row("lost, way not known", some(|owd| owd.lost_somewhere))?;
-    sheet.row("of the lost late", some(|owd| owd.late))?;
-    sheet.row("not sent", some(|owd| owd.not_sent))?;
+    sheet.row_of_counts("lost, way not known", counted(|owd| owd.lost_somewhere))?;
+    sheet.row_of_counts("of the lost late", counted(|owd| owd.late))?;
+    sheet.row_of_counts("not sent", counted(|owd| owd.not_sent))?;
     sheet.row("packets", |v| {
         let owd = v.owd.as_ref()?;
         Some(format!("{} of {}, every {}", count(owd.sent), owd.payload, owd.spacing))

@@ -148,9 +148,9 @@ impl Page {
             loaded.latency.rtt.map(|d| format!("{}{rise}", d.p50))
         })?;
         sheet.row("RTT under load, p99", |v| Some(self.loaded(v)?.latency.rtt?.p99.to_string()))?;
-        sheet.row("lost under load", |v| {
+        sheet.row_of_counts("lost under load", |v| {
             let latency = &self.loaded(v)?.latency;
-            (latency.lost > 0).then(|| figures::share(latency.lost, latency.settled()))
+            Some((latency.lost, figures::share(latency.lost, latency.settled())))
         })?;
         sheet.row("round trips per minute", |v| {
             self.loaded(v)?.round_trips_per_minute.map(|rpm| count(rpm.max(0.0) as u64))

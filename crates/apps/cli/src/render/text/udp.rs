@@ -85,9 +85,10 @@ fn losses(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResul
         },
         lossy,
     )?;
-    sheet.row("by network / by host", |v| {
+    sheet.row_of_counts("by network / by host", |v| {
         let r = of(v)?;
-        (r.loss.lost > 0).then(|| format!("{} / {}", known(r.loss.network, count), known(r.loss.host, count)))
+        let by = format!("{} / {}", known(r.loss.network, count), known(r.loss.host, count));
+        Some((r.loss.lost, by))
     })?;
     if sheet.is_full() {
         sheet.row("loss, 95 % interval", |v| {
@@ -98,11 +99,11 @@ fn losses(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResul
             Some(count(longest))
         })?;
     }
-    sheet.row("fate unknown", |v| {
-        let r = of(v).filter(|r| r.loss.unknown > 0)?;
-        Some(format!("{} of {}", count(r.loss.unknown), count(r.sent)))
+    sheet.row_of_counts("fate unknown", |v| {
+        let r = of(v)?;
+        Some((r.loss.unknown, format!("{} of {}", count(r.loss.unknown), count(r.sent))))
     })?;
-    sheet.row("not sent", |v| of(v)?.not_sent.filter(|not_sent| *not_sent > 0).map(count))?;
+    sheet.row_of_counts("not sent", |v| of(v)?.not_sent.map(|number| (number, count(number))))?;
     sheet.row("reordered / duplicate", |v| {
         let r = of(v)?;
         Some(format!("{} / {}", known(r.reordered, count), known(r.duplicates, count)))

@@ -262,14 +262,17 @@ fn a_path_without_a_flow_of_datagrams_has_no_time_for_udp() {
 fn a_test_does_not_say_three_times_how_long_it_takes() {
     let second = Span::from_secs(1);
     let first = Promise { ends: second * 16, announced: second * 16, tolerance: second, said: 1 };
-    assert_eq!(first.judge(second * 10, second * 7, true), Rest::Fits);
-    let Rest::Takes(next) = first.judge(second * 12, second * 8, true) else { panic!() };
+    assert_eq!(first.judge(second * 10, second * 7, Span::ZERO, true), Rest::Fits);
+    let Rest::Takes(next) = first.judge(second * 12, second * 8, Span::ZERO, true) else { panic!() };
     assert_eq!((next.ends, next.said), (second * 20, 2), "transfers do not fill the margin");
     assert_eq!(next.announced, second * 22, "with a quarter of the rest in hand");
-    assert_eq!(next.judge(second * 20, second * 3, true), Rest::Fits);
-    assert_eq!(next.judge(second * 20, second * 4, true), Rest::TooLong);
+    assert_eq!(next.judge(second * 20, second * 3, Span::ZERO, true), Rest::Fits);
+    assert_eq!(next.judge(second * 20, second * 4, Span::ZERO, true), Rest::TooLong);
     // TCP with several streams is what a test is for.
-    let Rest::Takes(third) = next.judge(second * 20, second * 4, false) else { panic!() };
+    // What ends of transfers have taken beyond the plan so far is in hand as well.
+    let Rest::Takes(late) = first.judge(second * 12, second * 8, second * 5, true) else { panic!() };
+    assert_eq!(late.announced, next.announced + second * 5);
+    let Rest::Takes(third) = next.judge(second * 20, second * 4, Span::ZERO, false) else { panic!() };
     assert_eq!(third.announced, second * 25);
     // What a phase has announced by itself counts as well, and transfers do not fill it.
     assert_eq!(first.or_announced(second * 17), first);
