@@ -149,8 +149,8 @@ impl Sheet<'_> {
         self.table.row(label, &cells)
     }
 
-    /// A row of counts, shown where one of them is above zero: then a zero that was counted is shown
-    /// as zero, and a dash stands for what nobody counted. A cell is the count and its text.
+    /// A row of counts, shown where one of them is above zero: then a zero that was counted is
+    /// shown as zero, and a dash stands for what nobody counted. A cell is the count and its text.
     fn row_of_counts(
         &mut self,
         label: &str,
