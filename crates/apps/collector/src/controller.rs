@@ -72,7 +72,7 @@ pub(crate) struct Controller {
     /// One change at a time.
     changing: Mutex<()>,
     state: PathBuf,
-    /// Of the state folder, for as long as this runs.
+    /// Keeps other collectors away from the state folder for as long as this one runs.
     _lock: File,
     folder: PathBuf,
     start: Start,

@@ -112,7 +112,7 @@ impl Turn<'_, '_> {
         self.result.unreachable = Some(broke_off::unreachable(ceased, "questions", local));
     }
 
-    /// What to try where nobody answered, which is `usual` unless this host knows more.
+    /// The advice to give where nobody answered: `usual`, unless this host knows the reason.
     pub(crate) fn advice_on_silence(&self, usual: &'static str) -> &'static str {
         if self.socket.counts().no_neighbour > 0 { NO_NEIGHBOUR } else { usual }
     }

@@ -429,7 +429,7 @@ fn path_rates(v: &VersionResult, metric: PathMetric, only: Option<Direction>) ->
         |r: &&PathRate| r.metric == metric && only.is_none_or(|direction| r.pedigree.direction == direction);
     let figure = |r: &PathRate| {
         let rate = r.rate.as_ref()?;
-        // What is printed: of a bound, that.
+        // An expectation is held against what is printed, which is the bound where there is one.
         let shown = match r.bound {
             RateBound::None => rate.estimate,
             RateBound::AtLeast => rate.lo,

@@ -19,7 +19,7 @@ pub(crate) fn some_seconds(text: &str) -> Result<Span, String> {
 /// How long a measurement lasts: less than this is over before a path has shown anything, and what
 /// would be said of it is about the host.
 pub(crate) const MIN_LASTING: Span = Span::from_millis(100);
-/// How long a method lasts at the least that asks in rounds, or sends trains whose rate depends on
+/// The shortest time for a method that asks in rounds, or that sends trains whose rate depends on
 /// what came before.
 pub(crate) const MIN_SEARCHING: Span = Span::from_secs(1);
 

@@ -163,7 +163,7 @@ fn has_outcome(command: &str) -> bool {
     figure_names(command).contains(&"outcome")
 }
 
-/// How the measurement of a version ended whose results do not tell it.
+/// How the measurement of a version ended, for commands whose results have no outcome of their own.
 fn outcome_of(record: &Record, version: &VersionResult) -> Outcome {
     if version.unreachable.is_some() || !version.failed_phases.is_empty() {
         Outcome::Failed

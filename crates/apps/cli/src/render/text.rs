@@ -149,8 +149,8 @@ impl Sheet<'_> {
         self.table.row(label, &cells)
     }
 
-    /// A row of counts, shown where one of them is above zero: then a zero that was counted is
-    /// shown as zero, and a dash stands for what nobody counted. A cell is the count and its text.
+    /// A row of counts, which is shown only if one of them is above zero. In it a counted zero is
+    /// 0, and a dash means that nobody counted. A cell has the count and the text to show.
     fn row_of_counts(
         &mut self,
         label: &str,

@@ -261,7 +261,7 @@ fn a_ping_pong_whose_route_is_gone_did_not_measure_to_its_end() {
     assert!(record.elapsed > Span::from_secs(3), "it does not end before its time: {}", record.elapsed);
 }
 
-/// Nothing of a second phase came although the first had worked, and the control connection lives.
+/// Datagrams are dropped at the responder, while the control connection lives.
 #[test]
 fn a_stream_that_could_not_begin_is_a_phase_that_failed() {
     if !permitted() {
