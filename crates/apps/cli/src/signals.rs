@@ -130,7 +130,8 @@ mod tests {
             let _ = spoken.recv();
         })
         .unwrap();
-        let failing = in_its_own_thread(|_| panic!("this is the test's own panic")).unwrap();
+        // It unwinds as a panic does, without the message that would count as somebody's fault.
+        let failing = in_its_own_thread(|_| std::panic::resume_unwind(Box::new("on purpose"))).unwrap();
         let (gone, _) = channel();
         for told in [stuck, failing, gone] {
             let ended = Cell::new(None);
