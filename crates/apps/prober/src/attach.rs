@@ -49,6 +49,17 @@ fn knock_waits(patience: Span) -> impl Iterator<Item = Span> {
     KNOCK_WAITS.into_iter().chain((more > Span::ZERO).then_some(more))
 }
 
+/// How long opening a UDP flow takes where nothing is answered: its first question is all.
+pub(crate) fn entry_patience(session: &Session) -> Span {
+    knock_waits(flow_patience(session)).sum()
+}
+
+/// Where a round trip takes long, the usual repetitions are over before the first answer.
+fn flow_patience(session: &Session) -> Span {
+    let is_slow = session.longest_rtt().is_some_and(|rtt| rtt > SLOW);
+    if is_slow { session.patience() } else { Span::ZERO }
+}
+
 /// Opens `count` data connections of a test, some at a time: one after the other they would take
 /// two round trips each.
 pub(crate) fn streams(
@@ -144,9 +155,7 @@ fn enter(session: &Session, options: &SocketOptions, test: u32) -> Result<Flow, 
     let socket =
         options::connect_udp(session.link.peer(), options).map_err(|e| Cause::System(e.to_string()))?;
     let knock = Setup { token: session.token, test, cookie: Token::default() };
-    // Where a round trip takes long, the usual repetitions are over before the first answer.
-    let slow = session.longest_rtt().is_some_and(|rtt| rtt > SLOW);
-    let patience = if slow { session.patience() } else { Span::ZERO };
+    let patience = flow_patience(session);
     let cookie = ask(&socket, &knock.emit_request(Kind::Knock), Kind::Cookie, test, patience)?;
     let enter = Setup { cookie: cookie.setup.cookie, ..knock };
     let entered = ask(&socket, &enter.emit_request(Kind::Enter), Kind::Entered, test, patience)?;

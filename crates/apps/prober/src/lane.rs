@@ -9,6 +9,7 @@ use netaware_io::zone::ZonedIp;
 use netaware_record::{FailedPhase, HostInfo, IpVersion, Outcome, Unreachable, VersionResult};
 use netaware_units::{ByteCount, Mono, SendRate, Span};
 
+use crate::attach;
 use crate::echo::{EchoFlow, EchoOrder, EchoRun, EchoSizes};
 use crate::progress::{Progress, Watch};
 use crate::request::Target;
@@ -211,6 +212,11 @@ impl Lane {
             self.fail_to_end("end a UDP flow", cause);
         }
         self.is_alive()
+    }
+
+    /// How long opening a UDP flow takes where nothing is answered.
+    pub(crate) fn entry_patience(&self) -> Span {
+        self.session.as_ref().map(attach::entry_patience).unwrap_or_default()
     }
 
     /// Ends the lane's echo flow, if it has one.

@@ -214,6 +214,9 @@ fn judge_flow(
         let ceasing = if came { Ceasing::default() } else { run.ceasing };
         return EchoRun { ceasing, ..run };
     }
+    let ceasing = tried.map_or(run.ceasing, |tried| run.ceasing.tried_in_vain(tried.ceasing));
+    let run = EchoRun { ceasing, ..run };
+    overdue(clock::now() + lane.entry_patience());
     if !lane.renew_echo(&request.target, lease, sizes(request)) {
         return run;
     }

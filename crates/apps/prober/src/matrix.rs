@@ -12,7 +12,7 @@ mod plan;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_probe::matrix;
-use netaware_record::{Direction, MatrixProtocol, MatrixRun, Reach, Record};
+use netaware_record::{Direction, FailedPhase, MatrixProtocol, MatrixRun, Reach, Record};
 use netaware_units::{BitRate, ByteCount, Mono, SendRate, Span};
 use netaware_wire::control::{TcpPlan, UdpPlan, UdpReceive, UdpSend};
 
@@ -131,6 +131,10 @@ fn explain(
         search_path_mtu(lane, &request.target, watch);
     }
     warn_of(lane, short, request.patience, watch);
+    if short.has_ceased() {
+        let reason = format!("nothing arrived any more of transfers over {}", step.protocol.name());
+        lane.result.failed_phases.push(FailedPhase { stage: "measure throughput".into(), reason });
+    }
 }
 
 fn warn_of(lane: &mut Lane, short: Shortfall, patience: Span, watch: &mut Watch<'_>) {

@@ -112,6 +112,12 @@ impl OwdRequest {
         Self { count, interval, ..self.clone() }
     }
 
+    /// The same for a port that is closed: whoever said so would answer as soon.
+    fn of_a_closed_port(&self) -> Self {
+        let patience = self.patience.min(FEW_PATIENCE);
+        Self { waiting: Waiting::Exactly, patience, ..self.clone() }
+    }
+
     fn lasts(&self) -> Span {
         // The last answers; a path that is slow is known only then.
         self.sends_for() + self.patience
@@ -226,21 +232,23 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
         return as_it_is(Heard::Unknown);
     }
     let options = few(request);
-    let logs: Vec<Option<StampLog>> = thread::scope(|scope| {
+    let tried: Vec<Option<(StampLog, bool)>> = thread::scope(|scope| {
         let each = |to: &Option<SocketAddr>| {
             let (to, options) = ((*to)?, &options);
             Some(scope.spawn(move || {
                 let mut log = StampLog::default();
                 // Why a flow cannot be is said of the measurement itself.
-                let _ = stamp::run(to, options, stop, &mut |event| log.observe(&event));
-                log
+                let run = stamp::run(to, options, stop, &mut |event| log.observe(&event));
+                let is_closed = log.exchanges().is_empty() && run.is_ok_and(|run| is_refused(&run.drive));
+                (log, is_closed)
             }))
         };
         let started: Vec<_> = reflectors.iter().map(each).collect();
         started.into_iter().map(|flow| flow.and_then(|flow| flow.join().ok())).collect()
     });
-    let is_silent = logs.iter().flatten().all(|log| log.exchanges().is_empty());
-    let heard = if is_silent { Heard::Nobody } else { Heard::Somebody };
+    let closed: Vec<bool> = tried.iter().map(|it| it.as_ref().is_some_and(|it| it.1)).collect();
+    let logs: Vec<_> = tried.into_iter().map(|it| it.map(|it| it.0)).collect();
+    let heard = heard(&logs, &closed);
     if stop.is_raised() {
         return as_it_is(heard);
     }
@@ -248,12 +256,20 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
     let unknown = logs.iter().zip(&apart).filter(|(log, apart)| log.is_some() && apart.is_none()).count();
     let (seen, careful) = intervals(request, apart.iter().flatten().copied().sum(), unknown);
     let (slower, most_careful) = (request.every(seen), request.every(careful));
-    let each =
-        apart.iter().map(|apart| if apart.is_some() { &slower } else { &most_careful }.clone()).collect();
+    let each = apart.iter().zip(&closed).map(|(apart, is_closed)| match apart {
+        _ if *is_closed => most_careful.of_a_closed_port(),
+        Some(_) => slower.clone(),
+        None => most_careful.clone(),
+    });
+    let each = each.collect();
     let is_known = apart.iter().any(Option::is_some);
     Slowed {
         warning: warning_of(request, &apart, seen, careful, unknown),
-        request: if is_known { slower } else { most_careful },
+        request: match heard {
+            Heard::Closed => most_careful.of_a_closed_port(),
+            _ if is_known => slower,
+            _ => most_careful,
+        },
         each,
         heard,
     }
@@ -289,12 +305,25 @@ fn warning_of(
     (!said.is_empty()).then(|| format!("no --interval was given, and {}", said.join("; ")))
 }
 
+fn heard(logs: &[Option<StampLog>], closed: &[bool]) -> Heard {
+    let mut tried = logs.iter().zip(closed).filter_map(|(log, is_closed)| Some((log.as_ref()?, is_closed)));
+    if tried.clone().any(|(log, _)| !log.exchanges().is_empty()) {
+        Heard::Somebody
+    } else if tried.all(|(_, is_closed)| *is_closed) {
+        Heard::Closed
+    } else {
+        Heard::Nobody
+    }
+}
+
 /// Whether the first few packets were answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heard {
     /// None were sent.
     Unknown,
     Nobody,
+    /// Each of them was rejected: nobody listens at that port.
+    Closed,
     Somebody,
 }
 
@@ -600,6 +629,16 @@ mod tests {
         assert_eq!((slower.count, request.every(millis(10)).count), (108, 1000));
         let kept = OwdRequest { slowing: Slowing::KeepsCount, ..request };
         assert_eq!(kept.every(millis(92)).count, 1000);
+    }
+
+    #[test]
+    fn a_closed_port_is_not_waited_for_like_one_that_is_silent() {
+        let silent = || Some(StampLog::default());
+        assert_eq!(heard(&[silent(), None], &[true, false]), Heard::Closed);
+        assert_eq!(heard(&[silent(), silent()], &[true, false]), Heard::Nobody);
+        let request = OwdRequest::new(Target::new("h"));
+        let closed = request.of_a_closed_port();
+        assert_eq!((closed.patience, closed.waiting), (request.patience.min(FEW_PATIENCE), Waiting::Exactly));
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub(crate) enum Cause {
     System(String),
     /// This host let nothing out, and the system's reason.
     NotSent(String),
+    /// One connection of the measurement stands still while the session goes on.
+    Unanswered(String),
     /// Nobody listens.
     ConnectionRefused,
     /// No answer at all.
@@ -97,6 +99,9 @@ impl Failure {
                 "check that the host is up and that no firewall, of this host or on the way, drops TCP and UDP on that port"
             }
             Cause::NotSent(_) => OWN_HOST,
+            Cause::Unanswered(_) => {
+                "where large packets vanish on the way, shorter messages (-l) pass: compare them"
+            }
             Cause::Stranger(_) => "name the port of 'netaware serve' with --port",
             Cause::KeyNeeded => "give the shared key with --key-file or NETAWARE_KEY",
             Cause::Refused(ErrorCode::Key, _) => "check that both sides have the same key",
@@ -140,7 +145,7 @@ impl fmt::Display for Failure {
             Cause::NoAddress(host) => write!(f, "'{host}' has no address of this version"),
             Cause::Resolve(why) => write!(f, "the name lookup failed: {why}"),
             Cause::Address(why) => f.write_str(why),
-            Cause::System(why) => write!(f, "{} {at}: {why}", self.stage),
+            Cause::System(why) | Cause::Unanswered(why) => write!(f, "{} {at}: {why}", self.stage),
             Cause::NotSent(why) => write!(f, "nothing could be sent to {at}: {why}"),
             Cause::ConnectionRefused => write!(f, "nobody listens at {at}: connection refused"),
             Cause::Silent(after) => write!(f, "{} {at}: no answer within {after}", self.stage),

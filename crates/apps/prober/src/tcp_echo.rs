@@ -119,7 +119,12 @@ impl TcpEcho {
 
     /// Waits for what an earlier run gave up on.
     fn read_off(&mut self, patience: Span, stop: &StopFlag) -> Result<(), Cause> {
-        let out_of_step = || Cause::System("TCP echo: answers to earlier requests are still missing".into());
+        let out_of_step = || {
+            Cause::Unanswered(format!(
+                "the connection of the requests stands still: answers to earlier ones had not come {patience} later, \
+                 while the session's own connection goes on"
+            ))
+        };
         let owed = self.owed.ok_or_else(out_of_step)?;
         let silent = message::silence(patience, stop);
         Messages::new(&self.stream, self.sizes.response).skip(owed, &silent).map_err(|_| out_of_step())?;

@@ -20,6 +20,9 @@ pub struct Ceasing {
     silent: Option<(Mono, Mono)>,
     unanswered: u64,
     not_sent: u64,
+    /// Questions that were asked only to find out whether anything still comes, and until when.
+    tries: u64,
+    tried_until: Option<Mono>,
 }
 
 /// A measurement that broke off.
@@ -59,6 +62,18 @@ impl Ceasing {
         self.silent_at(due_at);
     }
 
+    /// After the silence it was tried whether anything still comes, and nothing did: evidence for
+    /// the silence, which counts neither as a question nor for how long it is said to have lasted.
+    #[must_use]
+    pub fn tried_in_vain(self, tries: Self) -> Self {
+        let until = tries.silent.map(|(_, until)| until);
+        Self {
+            tries: self.tries + tries.unanswered + tries.not_sent,
+            tried_until: self.tried_until.max(until),
+            ..self
+        }
+    }
+
     fn silent_at(&mut self, at: Mono) {
         self.began_at.get_or_insert(at);
         let (from, until) = self.silent.unwrap_or((at, at));
@@ -82,6 +97,8 @@ impl Ceasing {
             silent,
             unanswered: self.unanswered + later.unanswered,
             not_sent: self.not_sent + later.not_sent,
+            tries: self.tries + later.tries,
+            tried_until: self.tried_until.max(later.tried_until),
         }
     }
 
@@ -100,11 +117,12 @@ impl Ceasing {
             unanswered: self.unanswered,
             not_sent: self.not_sent,
         };
-        let questions = ceased.unanswered + ceased.not_sent;
+        let questions = ceased.unanswered + ceased.not_sent + self.tries;
+        let silent = self.tried_until.map_or(ceased.silent, |tried| tried.since(from).max(ceased.silent));
         let usual = USUAL_SILENCE.max(patience);
         // Whoever waits for each answer before the next question asks few of them.
-        let is_long = questions >= MIN_SLOW && ceased.silent >= usual * 2;
-        ((questions >= MIN_SILENT && ceased.silent >= usual) || is_long).then_some(ceased)
+        let is_long = questions >= MIN_SLOW && silent >= usual * 2;
+        ((questions >= MIN_SILENT && silent >= usual) || is_long).then_some(ceased)
     }
 }
 
@@ -152,6 +170,18 @@ mod tests {
         };
         assert_eq!(silent(1000).unwrap().unanswered, 3);
         assert_eq!(silent(900), None);
+    }
+
+    #[test]
+    fn two_questions_and_two_tries_without_an_answer_are_silence_as_well() {
+        let mut ceasing = asked(10, |_| true);
+        [1200, 2200].into_iter().for_each(|ms| ceasing.unanswered(at(ms)));
+        assert_eq!(ceasing.ceased(Span::from_secs(1)), None, "two may be lost");
+        let mut tries = Ceasing::beginning(at(3200));
+        [3200, 3250].into_iter().for_each(|ms| tries.unanswered(at(ms)));
+        let ceased = ceasing.tried_in_vain(tries).ceased(Span::from_secs(1)).unwrap();
+        assert_eq!((ceased.unanswered, ceased.silent), (2, Span::from_secs(1)));
+        assert_eq!(ceasing.tried_in_vain(tries).and_then(asked(1, |_| true)).ceased(Span::ZERO), None);
     }
 
     #[test]

@@ -41,8 +41,11 @@ impl Metric {
         let ran = |stage: &str| v.failed_phases.iter().any(|phase| phase.stage == stage);
         let of_trains = ["capacity", "available"].into_iter().any(speaks_of) && ran("send trains");
         let of_bulk = ["udp", "matrix"].into_iter().any(speaks_of) && ran("measure throughput");
+        let of_requests = ["rtt", "jitter", "loss"].into_iter().any(speaks_of)
+            && ["measure latency", "open the echo connection", "attach a UDP flow"].into_iter().any(ran);
         of_trains
             || of_bulk
+            || of_requests
             || (speaks_of("udp") && udp())
             || (["tcp", "loaded", "rpm"].into_iter().any(speaks_of) && tcp())
     }

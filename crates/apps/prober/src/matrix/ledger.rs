@@ -20,6 +20,8 @@ pub(super) struct Ledger<'a> {
     stamped: bool,
     /// Transfers in a row that could not begin, by protocol.
     refused: BTreeMap<MatrixProtocol, u32>,
+    /// Steps of transfers of which next to nothing arrived, and none as large has ended since.
+    in_vain: Vec<usize>,
     /// Protocols of which larger cells are left out, which has been said.
     explained: BTreeSet<MatrixProtocol>,
     /// What the path was seen to carry of datagrams: where that is not known there are none. Until
@@ -34,6 +36,7 @@ impl<'a> Ledger<'a> {
             runs: vec![Vec::new(); steps.len()],
             stamped: false,
             refused: BTreeMap::new(),
+            in_vain: Vec::new(),
             explained: BTreeSet::new(),
             carried: Some(HIGHEST_SEEN),
         }
@@ -43,8 +46,36 @@ impl<'a> Ledger<'a> {
         self.refused.get(&protocol).is_some_and(|refused| *refused >= MOST_REFUSED)
     }
 
+    /// Notes whether next to nothing arrived of a transfer that packets of the usual size carry.
+    fn note_arrival(&mut self, at: usize, run: &MatrixRun) {
+        let step = self.steps[at];
+        if run.outcome == Outcome::Complete {
+            // That a shorter one ends tells nothing of packets of the usual size.
+            let steps = self.steps;
+            self.in_vain.retain(|it| !is_tcp(step) || !is_within(steps[*it], step));
+        } else if is_tcp(step)
+            && step.pair.bytes >= SHORT_PACKETS
+            && run.server.is_none_or(|server| server.bytes < SHORT_PACKETS)
+        {
+            self.in_vain.push(at);
+        }
+    }
+
+    /// Steps of the last transfers over TCP, where of several nothing arrived any more though one as
+    /// large had ended before.
+    fn ceased(&self) -> &[usize] {
+        let ended = |at: usize| self.runs[at].iter().any(|run| run.outcome == Outcome::Complete);
+        let as_large = |one: usize, other: usize| {
+            is_tcp(self.steps[other]) && is_within(self.steps[one], self.steps[other])
+        };
+        let ended_before =
+            |one: &usize| (0..self.steps.len()).any(|other| as_large(*one, other) && ended(other));
+        let has_ceased = self.in_vain.len() >= MOST_IN_VAIN && self.in_vain.iter().any(ended_before);
+        if has_ceased { &self.in_vain } else { &[] }
+    }
+
     /// Whether a cell is not run, or not any more: its datagrams would fill the path, transfers of
-    /// its protocol cannot begin, or it is no smaller than one of two cells that failed.
+    /// its protocol cannot begin, or it is no smaller than one of two that failed.
     pub(super) fn leaves_out(&self, at: usize) -> bool {
         let step = self.steps[at];
         let fits = |rate| may_burst(step.pair.bytes, rate);
@@ -53,7 +84,9 @@ impl<'a> Ledger<'a> {
         }
         let failed = self.failed(step.protocol);
         let is_as_large = |failed: &usize| is_within(self.steps[*failed], step);
-        self.has_given_up(step.protocol) || (failed.len() >= MOST_FAILED && failed.iter().any(is_as_large))
+        self.has_given_up(step.protocol)
+            || (failed.len() >= MOST_FAILED && failed.iter().any(is_as_large))
+            || (is_tcp(step) && self.ceased().iter().any(is_as_large))
     }
 
     /// The cells that are still to come and how often, of which so many have been passed in all
@@ -76,17 +109,25 @@ impl<'a> Ledger<'a> {
         of_protocol().filter(|at| !self.runs[*at].is_empty() && !is_contradicted(*at)).collect()
     }
 
-    /// The cells of which two have failed, the first time that it is so.
+    /// The cells of which two have failed, or two transfers in a row of which nothing arrived any
+    /// more, the first time that it is so.
     pub(super) fn is_to_be_explained(&mut self, protocol: MatrixProtocol) -> Option<Shortfall> {
         let failed = self.failed(protocol);
-        if failed.len() < MOST_FAILED || self.has_given_up(protocol) || !self.explained.insert(protocol) {
-            return None;
+        if failed.len() >= MOST_FAILED && !self.has_given_up(protocol) && self.explained.insert(protocol) {
+            let arrived = |at: &usize| self.runs[*at].iter().filter_map(|run| Some(run.server?.bytes)).max();
+            return Some(Shortfall {
+                step: self.steps[*failed.first()?],
+                arrived: failed.iter().map(arrived).max().flatten(),
+                kind: ShortfallKind::OfSize,
+            });
         }
-        let arrived = |at: &usize| self.runs[*at].iter().filter_map(|run| Some(run.server?.bytes)).max();
-        Some(Shortfall {
-            step: self.steps[*failed.first()?],
-            arrived: failed.iter().map(arrived).max().flatten(),
-        })
+        let at = self.ceased().iter().copied().min_by_key(|at| self.steps[*at].pair.bytes)?;
+        let arrived = self.runs[at].last().and_then(|run| Some(run.server?.bytes));
+        let shortfall = Shortfall { step: self.steps[at], arrived, kind: ShortfallKind::Ceased };
+        // What holds for segments holds with and without delay.
+        let is_new = protocol != MatrixProtocol::Udp && self.explained.insert(protocol);
+        self.explained.extend([MatrixProtocol::Tcp, MatrixProtocol::TcpNodelay]);
+        is_new.then_some(shortfall)
     }
 
     pub(super) fn enter(&mut self, lane: &mut Lane, at: usize, round: u16, done: Option<Done>) {
@@ -107,6 +148,7 @@ impl<'a> Ledger<'a> {
             // Out of patience: the ends say that they kept to the plan's time.
             run.outcome = Outcome::Interrupted;
         }
+        self.note_arrival(at, &run);
         self.runs[at].push(run);
     }
 
@@ -149,23 +191,43 @@ impl<'a> Ledger<'a> {
     }
 }
 
+fn is_tcp(step: Step) -> bool {
+    step.protocol != MatrixProtocol::Udp
+}
+
 /// Whether one cell has neither more bytes nor larger blocks than another.
 fn is_within(one: Step, other: Step) -> bool {
     one.pair.bytes <= other.pair.bytes && one.pair.block <= other.pair.block
 }
 
-/// Two cells that failed, by the smaller one.
+/// Two transfers that failed, by the smaller one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shortfall {
     step: Step,
     /// The most that arrived of either, where the other end told.
     arrived: Option<ByteCount>,
+    kind: ShortfallKind,
+}
+
+/// What is left out because of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ShortfallKind {
+    /// Cells that are as large.
+    OfSize,
+    /// The same; but transfers as large had ended before.
+    Ceased,
 }
 
 impl Shortfall {
     /// So little arrived that packets of the path's usual size seem not to.
     pub(super) fn is_of_large_packets(self) -> bool {
         self.arrived.is_none_or(|arrived| arrived < SHORT_PACKETS) && self.step.pair.bytes >= SHORT_PACKETS
+    }
+
+    /// Transfers had ended before, and then nothing came any more: the protocol was not measured to
+    /// its end.
+    pub(super) fn has_ceased(self) -> bool {
+        self.kind == ShortfallKind::Ceased
     }
 
     /// What is left out, and the likely cause.
@@ -190,6 +252,13 @@ impl Shortfall {
             }
             (_, None) => "the other end did not report what arrived".to_owned(),
         };
+        if self.has_ceased() {
+            return format!(
+                "of two transfers over TCP nothing arrived any more, though others as large had ended before; cells that \
+                 are as large are left out from here on ({bytes} B in blocks of {} B and more): {why}",
+                self.step.pair.block.0
+            );
+        }
         format!(
             "two transfers over {} failed, and cells that are as large are left out from here on ({bytes} B in blocks of \
              {} B and more): {why}",
@@ -215,6 +284,8 @@ fn pedigree(lane: &Lane, protocol: MatrixProtocol, stamped: bool) -> Pedigree {
 const MOST_REFUSED: u32 = 2;
 /// Each costs the whole patience.
 const MOST_FAILED: usize = 2;
+/// So does each of these.
+const MOST_IN_VAIN: usize = 2;
 /// What a few packets that pass every path of IPv6 carry (RFC 8200 §5).
 const SHORT_PACKETS: ByteCount = ByteCount(1280);
 
@@ -258,6 +329,29 @@ mod tests {
         assert_eq!(after(&[(2, 10_000, 10_000), (3, 5_000, 0), (5, 5_000, 0)]), [0, 1, 2, 4]);
         // A larger transfer that ended shows that it was not the size.
         assert_eq!(after(&[(2, 9_000, 50), (3, 10_000, 10_000), (4, 90_000, 0)]), [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_path_that_stops_carrying_in_the_midst_does_not_cost_the_patience_of_every_transfer() {
+        let steps = steps(MatrixProtocol::Tcp);
+        let whole: Vec<_> =
+            steps.iter().enumerate().map(|(at, it)| (at, it.pair.bytes.0, it.pair.bytes.0)).collect();
+        let after = |more: &[(usize, u64, u64)]| left(&[&whole[..], more].concat(), &steps);
+        assert_eq!(after(&[(2, 9_000, 0)]).len(), 6, "one may be bad luck");
+        assert_eq!(after(&[(2, 9_000, 0), (4, 9_000, 5_000)]).len(), 6, "something arrived");
+        assert_eq!(after(&[(2, 9_000, 0), (3, 10_000, 10_000), (4, 9_000, 0)]).len(), 6, "one ended");
+        // Short ones pass where packets of the usual size do not.
+        assert_eq!(after(&[(2, 9_000, 0), (0, 1_000, 1_000), (4, 9_000, 0)]), [0, 1]);
+        let (mut ledger, mut lane) = (Ledger::new(&steps), Lane::empty(IpVersion::V6));
+        for (at, sent, arrived) in whole.into_iter().chain([(2, 9_000, 0), (4, 9_000, 0)]) {
+            assert_eq!(ledger.is_to_be_explained(MatrixProtocol::Tcp), None);
+            ledger.enter(&mut lane, at, 0, Some(done(sent, arrived)));
+        }
+        let found = ledger.is_to_be_explained(MatrixProtocol::Tcp).unwrap();
+        assert_eq!(ledger.is_to_be_explained(MatrixProtocol::Tcp), None);
+        assert!(found.has_ceased() && found.is_of_large_packets());
+        let said = found.explained(None, Span::from_secs(10));
+        assert!(said.contains("nothing arrived any more, though others as large had ended before"), "{said}");
     }
 
     #[test]
