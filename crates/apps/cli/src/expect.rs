@@ -8,9 +8,9 @@ mod metric;
 
 use std::str::FromStr;
 
-use netaware_record::{Expectation, IpVersion, Record};
+use netaware_record::{Expectation, IpVersion, RateBound, Record};
 
-pub(crate) use metric::{Kind, METRICS, Metric};
+pub(crate) use metric::{Figure, Kind, METRICS, Metric};
 
 /// A metric, a comparison and a value.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,13 +41,20 @@ const SIGNS: &[(&str, Comparison)] = &[
 ];
 
 impl Comparison {
-    fn holds(self, figure: f64, value: f64) -> bool {
-        match self {
-            Self::Less => figure < value,
-            Self::AtMost => figure <= value,
-            Self::More => figure > value,
-            Self::AtLeast => figure >= value,
-        }
+    /// A bound says nothing of its other side: of what is at least this nobody knows whether it is
+    /// less than that.
+    fn holds(self, figure: f64, bound: RateBound, value: f64) -> bool {
+        let is_unknown = match self {
+            Self::Less | Self::AtMost => bound == RateBound::AtLeast,
+            Self::More | Self::AtLeast => bound == RateBound::AtMost,
+        };
+        !is_unknown
+            && match self {
+                Self::Less => figure < value,
+                Self::AtMost => figure <= value,
+                Self::More => figure > value,
+                Self::AtLeast => figure >= value,
+            }
     }
 }
 
@@ -85,16 +92,16 @@ impl Threshold {
     pub(crate) fn judge(&self, record: &Record) -> Expectation {
         let wanted = |version| self.version.is_none_or(|only| only == version);
         let of_host = record.ability.as_ref().filter(|_| self.version.is_none());
-        let of_host =
-            of_host.and_then(|host| (self.metric.of_host)(host)).map(|figure| (String::new(), figure));
-        let figures: Vec<(String, f64)> = record
+        let of_host = of_host.and_then(|host| (self.metric.of_host)(host));
+        let of_host = of_host.map(|value| (String::new(), value, RateBound::None));
+        let figures: Vec<(String, f64, RateBound)> = record
             .versions
             .iter()
             .filter(|result| wanted(result.version))
             .flat_map(|result| {
                 let name = result.version.name();
-                (self.metric.figures)(result).into_iter().map(move |(detail, figure)| {
-                    (if detail.is_empty() { name.to_owned() } else { format!("{name} {detail}") }, figure)
+                self.metric.figures(result).into_iter().map(move |Figure { of, value, bound }| {
+                    (if of.is_empty() { name.to_owned() } else { format!("{name} {of}") }, value, bound)
                 })
             })
             .chain(of_host)
@@ -105,10 +112,16 @@ impl Threshold {
             .filter(|it| wanted(it.version) && self.metric.is_broken_off(it))
             .map(|it| it.version.name())
             .collect();
-        let all_hold = figures.iter().all(|(_, f)| self.comparison.holds(*f, self.value));
+        let all_hold =
+            figures.iter().all(|(_, figure, bound)| self.comparison.holds(*figure, *bound, self.value));
         let held = !figures.is_empty() && all_hold && broken.is_empty();
-        let shown = |(who, figure): &(String, f64)| {
-            format!("{who} {}", self.metric.kind.show(*figure)).trim_start().to_owned()
+        let shown = |(who, figure, bound): &(String, f64, RateBound)| {
+            let side = match bound {
+                RateBound::None => "",
+                RateBound::AtLeast => "at least ",
+                RateBound::AtMost => "at most ",
+            };
+            format!("{who} {side}{}", self.metric.kind.show(*figure)).trim_start().to_owned()
         };
         let mut found = match figures.len() {
             0 => "no such figure was measured".to_owned(),
@@ -152,6 +165,23 @@ mod tests {
             let judged = judge(text);
             assert_eq!(judged.held, held, "row {n}: {text}: {}", judged.found);
         }
+    }
+
+    #[test]
+    fn a_threshold_on_the_side_that_a_bound_leaves_open_does_not_hold() {
+        let mut record = fixture::capacity();
+        record.versions.truncate(1);
+        record.versions[0].path_rates.truncate(1);
+        let of = &mut record.versions[0].path_rates[0];
+        (of.metric, of.bound) = (netaware_record::PathMetric::Capacity, RateBound::AtLeast);
+        let rate = of.rate.as_mut().unwrap();
+        (rate.lo, rate.estimate, rate.hi) = (20e6, 21e6, 25e6);
+        let judge = |record: &Record, text: &str| text.parse::<Threshold>().unwrap().judge(record);
+        let judged = judge(&record, "capacity<100M");
+        assert!(!judged.held && judged.found.contains("at least 20.0 Mbit/s"), "{judged:?}");
+        assert!(judge(&record, "capacity>10M").held);
+        record.versions[0].path_rates[0].bound = RateBound::AtMost;
+        assert!(judge(&record, "capacity<100M").held && !judge(&record, "capacity>10M").held);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What a threshold can speak of, and where its figures stand in a record.
 
 use netaware_record::{
-    DelaySummary, Direction, HostAbility, HostCall, LoadedLatency, MatrixProtocol, MatrixResult, Outcome,
-    OwdWay, PathMetric, PathRate, RateBound, ReachProtocol, TcpResult, UdpResult, VersionResult, WaitHow,
+    DelaySummary, Direction, HostAbility, HostCall, Interval, LoadedLatency, MatrixProtocol, MatrixResult,
+    Outcome, OwdWay, PathMetric, PathRate, RateBound, ReachProtocol, TcpResult, UdpResult, VersionResult,
+    WaitHow,
 };
 use netaware_units::{BitRate, Share, Span};
 
@@ -15,12 +16,32 @@ pub(crate) struct Metric {
     pub(crate) kind: Kind,
     /// For the help text.
     pub(crate) about: &'static str,
-    pub(crate) figures: fn(&VersionResult) -> Vec<(&'static str, f64)>,
+    exact: fn(&VersionResult) -> Vec<(&'static str, f64)>,
+    /// Those of which the truth may be known to one side only.
+    bounded: fn(&VersionResult) -> Vec<Figure>,
     /// Of a host and not of a path.
     pub(crate) of_host: fn(&HostAbility) -> Option<f64>,
 }
 
+/// What a threshold is held against.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Figure {
+    /// What tells it from others of the same version; empty where there are none.
+    pub(crate) of: &'static str,
+    /// As printed, in the metric's base unit.
+    pub(crate) value: f64,
+    /// On which side of it the truth may be.
+    pub(crate) bound: RateBound,
+}
+
 impl Metric {
+    /// All that a version has of it.
+    pub(crate) fn figures(&self, v: &VersionResult) -> Vec<Figure> {
+        let exact = (self.exact)(v).into_iter();
+        let exact = exact.map(|(of, value)| Figure { of, value, bound: RateBound::None });
+        exact.chain((self.bounded)(v)).collect()
+    }
+
     /// Whether it speaks of something that this version has figures of and that was not measured to
     /// its end.
     pub(crate) fn is_broken_off(&self, v: &VersionResult) -> bool {
@@ -138,9 +159,13 @@ const fn metric(
     name: &'static str,
     kind: Kind,
     about: &'static str,
-    figures: fn(&VersionResult) -> Vec<(&'static str, f64)>,
+    exact: fn(&VersionResult) -> Vec<(&'static str, f64)>,
 ) -> Metric {
-    Metric { name, kind, about, figures, of_host: |_| None }
+    Metric { name, kind, about, exact, bounded: |_| Vec::new(), of_host: |_| None }
+}
+
+const fn rate(name: &'static str, about: &'static str, bounded: fn(&VersionResult) -> Vec<Figure>) -> Metric {
+    Metric { name, kind: Kind::Rate, about, exact: |_| Vec::new(), bounded, of_host: |_| None }
 }
 
 const fn of_host(
@@ -149,7 +174,7 @@ const fn of_host(
     about: &'static str,
     of_host: fn(&HostAbility) -> Option<f64>,
 ) -> Metric {
-    Metric { name, kind, about, figures: |_| Vec::new(), of_host }
+    Metric { name, kind, about, exact: |_| Vec::new(), bounded: |_| Vec::new(), of_host }
 }
 
 /// All there are.
@@ -218,22 +243,20 @@ pub(crate) static METRICS: &[Metric] = &[
     metric("udp.reordered", Kind::Share, "overtaken datagrams (RFC 4737)", |v| {
         udp(v, None, |r| ratio(r.reordered?, r.received))
     }),
-    metric("capacity", Kind::Rate, "rate of the narrowest link, every direction", |v| {
+    rate("capacity", "rate of the narrowest link, every direction", |v| {
         path_rates(v, PathMetric::Capacity, None)
     }),
-    metric("capacity.up", Kind::Rate, "the same to HOST", |v| {
+    rate("capacity.up", "the same to HOST", |v| {
         path_rates(v, PathMetric::Capacity, Some(Direction::Forward))
     }),
-    metric("capacity.down", Kind::Rate, "the same from HOST", |v| {
+    rate("capacity.down", "the same from HOST", |v| {
         path_rates(v, PathMetric::Capacity, Some(Direction::Reverse))
     }),
-    metric("available", Kind::Rate, "available bandwidth, every direction", |v| {
-        path_rates(v, PathMetric::Available, None)
-    }),
-    metric("available.up", Kind::Rate, "the same to HOST", |v| {
+    rate("available", "available bandwidth, every direction", |v| path_rates(v, PathMetric::Available, None)),
+    rate("available.up", "the same to HOST", |v| {
         path_rates(v, PathMetric::Available, Some(Direction::Forward))
     }),
-    metric("available.down", Kind::Rate, "the same from HOST", |v| {
+    rate("available.down", "the same from HOST", |v| {
         path_rates(v, PathMetric::Available, Some(Direction::Reverse))
     }),
     metric("hops.capacity", Kind::Rate, "hops: slowest link that was found", |v| {
@@ -255,9 +278,9 @@ pub(crate) static METRICS: &[Metric] = &[
         let echo = v.reach_probes.iter().find(|it| it.protocol == ReachProtocol::Echo);
         echo.and_then(|it| it.loss).map(|loss| ("", loss)).into_iter().collect()
     }),
-    metric("reach.capacity", Kind::Rate, "reach: narrowest link there and back, roughly", |v| {
+    rate("reach.capacity", "reach: narrowest link there and back, roughly", |v| {
         let rates = v.reach_probes.iter().filter_map(|it| it.capacity.as_ref());
-        rates.map(|it| ("", it.rate.estimate)).collect()
+        rates.map(|it| figure("", &it.rate, it.bound)).collect()
     }),
     metric("owd.min", Kind::Time, "owd: smallest one-way delay, every direction", |v| {
         owd_delay(v, None, |d| d.min)
@@ -427,20 +450,21 @@ fn matrix(
     v.matrix.iter().filter(|it| it.protocol == protocol).filter_map(|it| Some(("", of(it)?))).collect()
 }
 
-fn path_rates(v: &VersionResult, metric: PathMetric, only: Option<Direction>) -> Vec<(&'static str, f64)> {
+fn path_rates(v: &VersionResult, metric: PathMetric, only: Option<Direction>) -> Vec<Figure> {
     let wanted =
         |r: &&PathRate| r.metric == metric && only.is_none_or(|direction| r.pedigree.direction == direction);
-    let figure = |r: &PathRate| {
-        let rate = r.rate.as_ref()?;
-        // An expectation is held against what is printed, which is the bound where there is one.
-        let shown = match r.bound {
-            RateBound::None => rate.estimate,
-            RateBound::AtLeast => rate.lo,
-            RateBound::AtMost => rate.hi,
-        };
-        Some((r.pedigree.direction.name(), shown))
+    let of = |r: &PathRate| Some(figure(r.pedigree.direction.name(), r.rate.as_ref()?, r.bound));
+    v.path_rates.iter().filter(wanted).filter_map(of).collect()
+}
+
+/// An expectation is held against what is printed, which is the bound where there is one.
+fn figure(of: &'static str, rate: &Interval, bound: RateBound) -> Figure {
+    let value = match bound {
+        RateBound::None => rate.estimate,
+        RateBound::AtLeast => rate.lo,
+        RateBound::AtMost => rate.hi,
     };
-    v.path_rates.iter().filter(wanted).filter_map(figure).collect()
+    Figure { of, value, bound }
 }
 
 fn best(result: &MatrixResult) -> Option<f64> {
@@ -462,7 +486,7 @@ mod tests {
         for (bound, shown) in values {
             version.path_rates[0].bound = bound;
             let judged = path_rates(&version, version.path_rates[0].metric, None);
-            assert_eq!(judged.iter().map(|(_, value)| *value).collect::<Vec<_>>(), [shown]);
+            assert_eq!(judged.iter().map(|it| it.value).collect::<Vec<_>>(), [shown]);
         }
     }
 

@@ -97,12 +97,12 @@ pub(crate) fn figures(record: &Record) -> Vec<Figure> {
     let metrics = mains(&record.command).iter().filter_map(|main| Metric::named(main.name).ok());
     let of_metric = |metric: &'static Metric| {
         record.versions.iter().flat_map(move |result| {
-            (metric.figures)(result).into_iter().map(move |(way, value)| Figure {
+            metric.figures(result).into_iter().map(move |it| Figure {
                 name: metric.name,
                 kind: metric.kind,
                 version: result.version,
-                way,
-                value,
+                way: it.of,
+                value: it.value,
             })
         })
     };
