@@ -97,19 +97,24 @@ fn counts<'a>(all: impl Iterator<Item = &'a (u64, u64)>) -> Vec<(u64, u64)> {
     sums.into_iter().collect()
 }
 
-/// One entry for each error, as in each round.
+/// One entry for each error, as in each round; its times are those of the rounds one behind the
+/// other.
 fn refusals(ends: &[&UdpSenderEnd]) -> Vec<SendRefusal> {
     let mut all: Vec<SendRefusal> = Vec::new();
-    for refusal in ends.iter().flat_map(|end| &end.refusals) {
-        match all.iter_mut().find(|known| known.cause == refusal.cause) {
-            None => all.push(refusal.clone()),
-            Some(known) => {
-                known.count = known.count.saturating_add(refusal.count);
-                known.not_sent = known.not_sent.saturating_add(refusal.not_sent);
-                known.first = known.first.min(refusal.first);
-                known.last = known.last.max(refusal.last);
+    let mut before = Span::ZERO;
+    for end in ends {
+        for refusal in &end.refusals {
+            let (first, last) = (before + refusal.first, before + refusal.last);
+            match all.iter_mut().find(|known| known.cause == refusal.cause) {
+                None => all.push(SendRefusal { first, last, ..refusal.clone() }),
+                Some(known) => {
+                    known.count = known.count.saturating_add(refusal.count);
+                    known.not_sent = known.not_sent.saturating_add(refusal.not_sent);
+                    known.last = last;
+                }
             }
         }
+        before += end.elapsed;
     }
     all
 }
@@ -222,8 +227,9 @@ mod tests {
             first: Span::from_secs(first),
             last: Span::from_secs(last),
         };
-        let end = |refusal| UdpSenderEnd { refusals: vec![refusal], ..UdpSenderEnd::default() };
+        let elapsed = Span::from_secs(3);
+        let end = |refusal| UdpSenderEnd { refusals: vec![refusal], elapsed, ..UdpSenderEnd::default() };
         let (one, other) = (end(refusal(2, 1, 2)), end(refusal(3, 0, 1)));
-        assert_eq!(sender(&[&one, &other]).unwrap().refusals, [refusal(5, 0, 2)]);
+        assert_eq!(sender(&[&one, &other]).unwrap().refusals, [refusal(5, 1, 4)]);
     }
 }
