@@ -170,7 +170,8 @@ pub(crate) fn open_sink(command: &str, output: &OutputFlags) -> anyhow::Result<S
         bail!("'netaware {command}' has no CSV form: use --format json");
     }
     if output.format == Format::Udpmon && !render::has_udpmon_form(command) {
-        bail!("'netaware {command}' has no UDPmon form: use --format csv or json");
+        let others = if render::has_csv_form(command) { "csv or json" } else { "json" };
+        bail!("'netaware {command}' has no UDPmon form: use --format {others}");
     }
     if output.append && output.format == Format::Json {
         bail!("a JSON file holds one value and cannot be added to: use --format ndjson");

@@ -199,6 +199,15 @@ fn a_saved_result_is_listed_shown_in_every_form_and_deleted() {
 }
 
 #[test]
+fn a_responder_that_cannot_keep_results_says_so_before_it_listens() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("notes.txt"), "notes ".repeat(1000)).unwrap();
+    let (code, out, err) = run(&home, &["serve", "--port", "0", "--results=notes.txt"]);
+    assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
+    assert!(err.starts_with("error: --results=notes.txt: "), "{err}");
+}
+
+#[test]
 fn a_file_of_results_that_is_none_is_refused_and_named() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("notes.txt"), "notes ".repeat(1000)).unwrap();
