@@ -570,12 +570,25 @@ fn lasting(request: &LatencyRequest, each: Span) -> Span {
 /// last answer, so on a long path there are fewer: their round trips take a fifth of the time at
 /// most.
 fn blocks(request: &LatencyRequest, taking_turns: i64, round_trip: Span) -> u16 {
-    let enough = request.count.is_none_or(|count| count >= u64::from(BLOCKS) * 10);
+    let enough = request.count.is_none_or(|count| count >= u64::from(BLOCKS) * MIN_OF_BLOCK);
     if taking_turns <= 1 || !enough {
         return 1;
     }
     let fitting = lasting_at(request, round_trip).nanos() / 5 / round_trip.nanos().max(1);
-    u16::try_from(fitting.clamp(1, i64::from(BLOCKS))).unwrap_or(BLOCKS)
+    let filled = due(request).map_or(u64::from(BLOCKS), |due| due / MIN_OF_BLOCK);
+    u16::try_from(fitting.min(filled.cast_signed()).clamp(1, i64::from(BLOCKS))).unwrap_or(BLOCKS)
+}
+
+/// A block of fewer requests is not one of the distance that was asked for: it ends with its last
+/// answer, and the next one begins at once.
+const MIN_OF_BLOCK: u64 = 10;
+
+/// How many requests are due in the time over one version and transport, where their distance is
+/// given: the first one at once.
+fn due(request: &LatencyRequest) -> Option<u64> {
+    let Rhythm::Open { spacing, .. } = request.rhythm else { return None };
+    let time = request.time?.nanos().cast_unsigned();
+    Some(time.div_ceil(spacing.nanos().max(1).cast_unsigned()))
 }
 
 /// How long one version takes over one transport where round trips are known.
@@ -590,8 +603,11 @@ fn lasting_at(request: &LatencyRequest, round_trip: Span) -> Span {
 fn plan(request: &LatencyRequest, part: &Range<u16>, blocks: u16) -> EchoOrder {
     let pacing = pacing(request.rhythm, part.start);
     let [from, to, blocks] = [part.start, part.end, blocks].map(u64::from);
-    // Rounding must lose no request: each block takes up to where it should be by then.
-    let count = request.count.map(|count| count * to / blocks - count * from / blocks);
+    let is_even = matches!(pacing, Pacing::Even(_));
+    let due = due(request).filter(|_| is_even).unwrap_or(u64::MAX);
+    let all = request.count.map_or(due, |count| count.min(due));
+    // Rounding must lose or add no request: each block takes up to where it should be by then.
+    let count = (all < u64::MAX).then(|| all * to / blocks - all * from / blocks);
     EchoOrder {
         count,
         time: request.time.map(|time| time * (to - from).cast_signed() / blocks.cast_signed()),
@@ -690,6 +706,24 @@ mod tests {
         let sum: u64 =
             (0..BLOCKS).filter_map(|block| plan(&request, &(block..block + 1), BLOCKS).count).sum();
         assert_eq!(sum, 203);
+    }
+
+    #[test]
+    fn blocks_keep_the_distance_between_requests_that_was_asked_for() {
+        let open = |time: i64, spacing: i64| LatencyRequest {
+            count: None,
+            time: Some(Span::from_millis(time)),
+            rhythm: Rhythm::Open { spacing: Span::from_millis(spacing), arrivals: Arrivals::Even, seed: 0 },
+            ..LatencyRequest::new(Target::new("::1"))
+        };
+        // Blocks of one request each would follow each other as fast as they are answered.
+        for (time, spacing, due, of) in [(20_000, 3000, 7, 1), (6000, 500, 12, 1), (10_000, 100, 100, 8)] {
+            let request = open(time, spacing);
+            let blocks = blocks(&request, 2, Span::from_millis(1));
+            let counts = (0..blocks).filter_map(|block| plan(&request, &(block..block + 1), blocks).count);
+            let counts: Vec<u64> = counts.collect();
+            assert_eq!((counts.len(), counts.iter().sum::<u64>()), (of, due), "{counts:?}");
+        }
     }
 
     #[test]

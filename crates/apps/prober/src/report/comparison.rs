@@ -199,11 +199,11 @@ impl Pair<'_> {
         both.into_iter().flat_map(|it| [(it, Direction::Forward), (it, Direction::Reverse)]).find_map(
             |((result, found), direction)| {
                 let round_trip = result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
-                let of_several = found
-                    .tcp
-                    .iter()
-                    .filter(|round| round.order.direction == direction && round.order.streams > 1);
-                let seen = of_several.map(|round| tcp::seen(round, round_trip.unwrap_or_default()));
+                // One stream alone may have met losses, so several decide where there are any.
+                let ways = || found.tcp.iter().filter(|round| round.order.direction == direction);
+                let most = ways().map(|round| round.order.streams).max()?;
+                let rounds = ways().filter(|round| round.order.streams > 1 || most == 1);
+                let seen = rounds.map(|round| tcp::seen(round, round_trip.unwrap_or_default()));
                 let rates = seen.filter(|seen| !seen.is_lower_bound).filter_map(|seen| seen.rate);
                 unlike(rates.map(SendRate::bit_rate), direction, result.version.name())
             },

@@ -25,15 +25,16 @@ pub fn compare_metric(samples: &RoundSamples) -> Option<MetricComparison> {
                 by_counts
                     .widened_to(estimate + found.lo - found.estimate, estimate + found.hi - found.estimate)
             };
-            let over_time = of_rounds.as_ref().map(|(compared, ..)| compared.interval);
+            let over_time = of_rounds.as_ref().map(|found| found.compared.interval);
             // Shares differ by no more than the whole.
             let found = over_time.map_or(by_counts, around);
             (Interval { lo: found.lo.max(-1.0), hi: found.hi.min(1.0), ..found }, v4, v6)
         }
-        (None, Some((compared, v4, v6))) => (compared.interval, *v4, *v6),
+        (None, Some(OfRounds { compared, figures: [v4, v6], .. })) => (compared.interval, *v4, *v6),
         (None, None) => return None,
     };
-    let (pairs, rounds) = of_rounds.map_or((0, 1), |(compared, ..)| (compared.pairs, compared.rounds));
+    let unlike = of_rounds.as_ref().and_then(|found| found.unlike.clone());
+    let (pairs, rounds) = of_rounds.map_or((0, 1), |found| (found.compared.pairs, found.compared.rounds));
     let margin = margin(samples.metric, v4, v6);
     let needed = MetricComparison::needed(margin, rounds as u64);
     let shown = difference.excludes_zero() && difference.estimate.abs() > needed;
@@ -41,6 +42,7 @@ pub fn compare_metric(samples: &RoundSamples) -> Option<MetricComparison> {
     let doubt = samples
         .doubt
         .clone()
+        .or(unlike)
         .or_else(|| flow::is_lower_bound(samples, winner))
         .or_else(|| flow::was_loaded_otherwise(samples, rounds, winner))
         .or_else(|| flow::one_round_is_too_few(samples, rounds));
@@ -59,9 +61,19 @@ pub fn compare_metric(samples: &RoundSamples) -> Option<MetricComparison> {
     })
 }
 
-/// The difference of the statistics and the two themselves, over rounds in which both versions have
-/// samples.
-fn compare_rounds(samples: &RoundSamples, statistic: Statistic) -> Option<(PairedInterval, f64, f64)> {
+/// What the rounds show.
+struct OfRounds {
+    /// Of the rounds in which both versions have samples.
+    compared: PairedInterval,
+    /// The figures of IPv4 and of IPv6, whose difference is the estimate.
+    figures: [f64; 2],
+    /// Why that difference is not the one of the rounds in which both have samples.
+    unlike: Option<String>,
+}
+
+/// The difference of the figures, which scatters as it does over the rounds in which both versions
+/// have samples.
+fn compare_rounds(samples: &RoundSamples, statistic: Statistic) -> Option<OfRounds> {
     let have_both = |(v4, v6): &(&Vec<f64>, &Vec<f64>)| !v4.is_empty() && !v6.is_empty();
     let rounds = samples.rounds_v4.iter().zip(&samples.rounds_v6).filter(have_both);
     let (v4, v6): (Vec<Vec<f64>>, Vec<Vec<f64>>) = rounds.map(|(v4, v6)| (v4.clone(), v6.clone())).unzip();
@@ -79,7 +91,19 @@ fn compare_rounds(samples: &RoundSamples, statistic: Statistic) -> Option<(Paire
     let shift = estimate - compared.interval.estimate;
     let Interval { lo, hi, confidence, .. } = compared.interval;
     let interval = Interval { estimate, lo: lo + shift, hi: hi + shift, confidence };
-    Some((PairedInterval { interval, pairs, ..compared }, of_v4, of_v6))
+    let all = samples.rounds_v4.len().max(samples.rounds_v6.len());
+    let is_partial = samples.figures.is_some() && compared.rounds < all;
+    let unlike = (is_partial && shift.abs() > (hi - lo) / 2.0).then(|| {
+        format!(
+            "in only {} of {all} rounds both versions had settled, and these do not show it",
+            compared.rounds
+        )
+    });
+    Some(OfRounds {
+        compared: PairedInterval { interval, pairs, ..compared },
+        figures: [of_v4, of_v6],
+        unlike,
+    })
 }
 
 impl Share {

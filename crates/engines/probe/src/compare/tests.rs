@@ -421,6 +421,29 @@ fn the_verdict_has_the_rates_that_stand_in_the_section() {
 }
 
 #[test]
+fn a_path_that_became_slower_in_the_first_turn_is_no_slower_version() {
+    // IPv4 had all of its first turn at 51 Mbit/s, and IPv6 none that settled.
+    let slow = |rate: f64| (0..30).map(|n| rate + f64::from(n % 3) * 1e4).collect::<Vec<f64>>();
+    let samples = RoundSamples {
+        metric: Metric::TcpSingle,
+        rounds_v4: vec![slow(51.2e6), slow(11.6e6)],
+        rounds_v6: vec![Vec::new(), slow(11.4e6)],
+        figures: Some([31.5e6, 11.4e6]),
+        ..none()
+    };
+    let found = compare_metric(&samples).unwrap();
+    assert_eq!(found.favours, Preference::NoDifferenceShown, "{found:?}");
+    assert!(found.doubt.as_ref().is_some_and(|why| why.starts_with("in only 1 of 2 rounds")), "{found:?}");
+    // Where the rounds that both have show the same difference, it stands.
+    let like = RoundSamples {
+        rounds_v4: vec![slow(51.2e6), slow(51.0e6)],
+        figures: Some([51.1e6, 11.4e6]),
+        ..samples
+    };
+    assert_eq!(compare_metric(&like).unwrap().favours, Preference::V4);
+}
+
+#[test]
 fn a_rate_that_was_still_growing_may_win_and_cannot_lose() {
     let samples = |lower_bounds| {
         let samples = Source::new(5, 4).samples(Metric::TcpParallel, 2e6, 18e6, 1e5);

@@ -175,8 +175,13 @@ impl<'a> Signs<'a> {
 
     /// Whether something that held the sender back for this share of its busy time was the limit. A
     /// sender that paces (BBR) is held back for the rest of its window only: there the window has
-    /// to be full as well, and the network must not have shown itself.
+    /// to be full as well, and the network must not have shown itself. A window that holds many
+    /// times what a round trip carries is not too small: it was closed because what came behind a
+    /// gap waited in it, or because the program that reads had no core.
     fn held_back(&self, share: f64, filled: Option<Filled>) -> bool {
+        if filled.is_some_and(|filled| filled.share < HARDLY_FILLED) {
+            return false;
+        }
         let is_full = filled.is_some_and(|filled| filled.share >= FULL);
         let is_alone = !self.is_lossy() && !self.is_marked();
         let is_enough = share >= HELD_BACK || (share >= HELD_BACK_FULL && is_full && is_alone);
@@ -360,6 +365,8 @@ const HELD_BACK_FULL: f64 = 0.15;
 /// the slow start that counts, and a send buffer by what the kernel counts for packets beside their
 /// data, which is a third. Where the kernel still lengthens a buffer, it is a third full at most.
 const FULL: f64 = 0.6;
+/// Share of a window or buffer below which it has room for several times the rate.
+const HARDLY_FILLED: f64 = 0.125;
 /// Rate variation below which a token bucket (or a link of fixed rate) is at work; competing
 /// traffic makes 5 % and more.
 const FLAT: f64 = 0.015;

@@ -231,6 +231,8 @@ fn a_receive_window_that_a_pacing_sender_fills_is_not_called_a_shaper() {
         // The window was full for a moment, or there is room in it.
         (far(1, (80_512, 10), BUFFER), 7866, Shaper),
         (far(1, (160_000, 34), BUFFER), 7866, Shaper),
+        // One that would carry many times the rate is not too small, however long it was closed.
+        (far(1, (2_000_000, 61), BUFFER), 7866, Shaper),
         // A path that loses is the limit itself.
         (with(far(1, (80_512, 34), BUFFER), |stream| stream.retransmits = Some(40)), 7866, Shaper),
         (
