@@ -124,6 +124,8 @@ struct Came {
     /// behind.
     losing: Stretch,
     longest: Stretch,
+    /// When the last packet that came left, ns.
+    came_at: Option<i64>,
 }
 
 /// Packets in a row that were lost.
@@ -134,6 +136,8 @@ struct Stretch {
     from: i64,
     /// From then until the last one left.
     over: Span,
+    /// The same from the last packet before them, which came: a bucket would have had a token.
+    gone: Span,
 }
 
 impl fmt::Debug for Careful {
@@ -197,10 +201,8 @@ impl Careful {
             answer.as_ref().is_some_and(|it| it.bound != Bound::AtLeast && it.rate.lo <= LEAST_RATE);
         if is_open && self.came.lost() > BLURRING_LOSS {
             // That nothing or more is left is what loss makes of any rate.
-            return Err(self
-                .reason()
-                .filter(|_| self.over.is_some())
-                .unwrap_or(NoFigure::TooLossy(self.came.lost())));
+            let lossy = NoFigure::TooLossy(self.came.lost());
+            return Err(self.policed().or(self.silence()).or(self.interrupted()).unwrap_or(lossy));
         }
         match answer.map(|answer| sound(self.carried_at_least(answer))) {
             // It is of the path as it was.
@@ -274,7 +276,8 @@ impl Careful {
         if has(&answer, |flag| matches!(flag, Flag::Shaped { .. })) {
             return answer;
         }
-        if let Some(policed) = self.carried.policed().filter(|rate| *rate < answer.rate.lo) {
+        let held = self.carried.policed().filter(|_| self.came.outage().is_none());
+        if let Some(policed) = held.filter(|rate| *rate < answer.rate.lo) {
             // Short trains passed, and what lasted was lost until less was sent.
             answer.rate.lo = policed;
             let is_told = has(&answer, |flag| *flag == Flag::Ambiguous);
@@ -290,7 +293,7 @@ impl Careful {
                 answer.flags.push(Flag::Policed { peak });
                 (answer.rate.lo, answer.bound) = (lasts, Bound::AtLeast);
             }
-            (Bound::None | Bound::AtLeast, Some(lasts)) if self.came.lost() > UNCERTAIN_LOSS => {
+            (Bound::None | Bound::AtLeast, Some(lasts)) if self.loses_much() => {
                 (answer.rate.lo, answer.bound) = (answer.rate.lo.min(lasts), Bound::AtLeast);
             }
             _ => {}
@@ -304,6 +307,11 @@ impl Careful {
             answer.rate.estimate = answer.rate.lo.min(answer.rate.estimate);
         }
         answer
+    }
+
+    /// So much is lost, and not in one stretch, that it may be chance's or a policer's.
+    fn loses_much(&self) -> bool {
+        self.came.lost() > UNCERTAIN_LOSS && self.came.outage().is_none()
     }
 
     fn took(&self) -> Span {
@@ -325,13 +333,24 @@ impl Careful {
         }
     }
 
+    /// That trains lose what comes behind their first packets. A policer drops the last ones, too,
+    /// and that is no silence.
+    fn policed(&self) -> Option<NoFigure> {
+        let came = self.came.arrived > 0 && self.came.silent_volleys == 0;
+        let lasts = self.policing.lasts().filter(|_| came && self.policing.is_shown())?;
+        Some(NoFigure::Policed { lost: self.came.lost(), lasts })
+    }
+
+    /// That the path was gone for a while.
+    fn interrupted(&self) -> Option<NoFigure> {
+        self.came.outage().map(|it| NoFigure::Interrupted { packets: it.packets, over: it.over })
+    }
+
     /// What kept the method from a figure, as far as that is certain.
     fn reason(&self) -> Option<NoFigure> {
         let Came { batched, trains, .. } = self.came;
-        let policed = self.policing.lasts().filter(|_| self.policing.is_shown());
-        // A policer drops the last packets, too.
-        if let Some(lasts) = policed.filter(|_| self.came.arrived > 0 && self.came.silent_volleys == 0) {
-            return Some(NoFigure::Policed { lost: self.came.lost(), lasts });
+        if let Some(policed) = self.policed() {
+            return Some(policed);
         }
         // A path that went silent is the reason of whatever else was found of it.
         if let Some(silence) = self.silence() {
@@ -344,9 +363,7 @@ impl Careful {
             return Some(NoFigure::Stopped);
         }
         if self.came.lost() > MUCH_LOSS {
-            let gone =
-                self.came.outage().map(|it| NoFigure::Interrupted { packets: it.packets, over: it.over });
-            return Some(gone.unwrap_or(NoFigure::TooLossy(self.came.lost())));
+            return Some(self.interrupted().unwrap_or(NoFigure::TooLossy(self.came.lost())));
         }
         if let Some(slower) = self.slower() {
             return Some(slower);
@@ -390,7 +407,7 @@ impl Careful {
     /// for that, and costs no more than this wait if the path is as fast as before by then.
     fn keep_load(&mut self, at: Mono) {
         // Behind a policer it is the share of what lasts, whatever the credit lets through.
-        let is_uncertain = self.policing.is_shown() || self.came.lost() > UNCERTAIN_LOSS;
+        let is_uncertain = self.policing.is_shown() || self.loses_much();
         let policed = self.policing.lasts().filter(|_| is_uncertain);
         let slower = self.carried.slower().into_iter().chain(policed).reduce(f64::min);
         let Some(rate) = slower else { return };
@@ -726,11 +743,12 @@ impl Came {
                 if longest > self.longest.packets {
                     self.longest = self.losing;
                 }
-                self.losing = Stretch::default();
+                (self.losing, self.came_at) = (Stretch::default(), Some(sent));
             } else {
                 let from = if self.losing.packets == 0 { sent } else { self.losing.from };
                 let over = Span(sent.saturating_sub(from)).or_zero();
-                self.losing = Stretch { packets: self.losing.packets + 1, from, over };
+                let gone = Span(sent.saturating_sub(self.came_at.unwrap_or(from))).or_zero();
+                self.losing = Stretch { packets: self.losing.packets + 1, from, over, gone };
             }
         }
     }
@@ -738,9 +756,9 @@ impl Came {
     /// One stretch that most of what was lost was lost in: the path was gone for a while.
     fn outage(&self) -> Option<Stretch> {
         let lost = self.sent.saturating_sub(self.arrived);
-        let Stretch { packets, over, .. } = self.longest;
+        let Stretch { packets, gone, .. } = self.longest;
         let is_most = packets * 4 >= lost * 3 && packets >= SILENT_PACKETS;
-        (is_most && over >= SHORTEST_OUTAGE).then_some(self.longest)
+        (is_most && gone >= SHORTEST_OUTAGE).then_some(self.longest)
     }
 
     /// Share of what left, 0..=1.

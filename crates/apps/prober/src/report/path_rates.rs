@@ -312,7 +312,9 @@ fn missing(why: NoFigure, silent: Silence) -> MissingRate {
 
 /// That the path was gone for a while.
 fn gone(packets: u64, over: Span) -> String {
-    format!("{packets} packets in a row were lost within {over}: the path was gone for about that long")
+    format!(
+        "{packets} packets in a row were lost, sent within {over}: the path was gone for that long at least"
+    )
 }
 
 /// That the path became slower, and by how much.
@@ -578,7 +580,7 @@ mod tests {
     fn an_outage_and_a_policer_are_told_and_not_only_a_share_that_was_lost() {
         let outage = NoFigure::Interrupted { packets: 120, over: Span::from_millis(290) };
         let because = missing(outage, Silence::default()).because;
-        assert!(because.starts_with("120 packets in a row were lost within 290 ms"), "{because}");
+        assert!(because.starts_with("120 packets in a row were lost, sent within 290 ms"), "{because}");
         assert!(because.contains("-t"), "{because}");
         let policed = missing(NoFigure::Policed { lost: 0.39, lasts: 99.9e6 }, Silence::default());
         assert_eq!((policed.reason, policed.carried), (NoRate::TooLossy, Some(BitRate(99_900_000))));

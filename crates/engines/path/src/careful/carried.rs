@@ -17,8 +17,9 @@ pub(super) struct Carried {
     lately: Vec<Seen>,
     period: Period,
     held: Option<Held>,
-    /// When the first packet of the present stretch that is lost left, ns.
-    losing_since: Option<i64>,
+    /// When the last packet that came left, ns, and whether those behind it are lost so far.
+    came_at: Option<i64>,
+    is_losing: bool,
     /// The last period lost much in one stretch.
     is_excused: bool,
     /// The fastest of what was known so far, bit/s; what it carries now if it became slower.
@@ -83,7 +84,8 @@ struct Period {
     sent: f64,
     came: f64,
     packets: u32,
-    /// Stretches of packets in a row that were lost, and how long the longest took to leave, ns.
+    /// Stretches of packets in a row that were lost, and how long before the last packet of one
+    /// something came at last, ns.
     stretches: u32,
     longest: i64,
 }
@@ -276,12 +278,14 @@ impl Carried {
             for (sent, came) in train.sent.iter().zip(came).filter_map(|(sent, came)| Some(((*sent)?, came)))
             {
                 if came {
-                    self.losing_since = None;
+                    (self.came_at, self.is_losing) = (Some(sent), false);
                     continue;
                 }
-                self.period.stretches += u32::from(self.losing_since.is_none());
-                let since = *self.losing_since.get_or_insert(sent);
-                self.period.longest = self.period.longest.max(sent.saturating_sub(since));
+                self.period.stretches += u32::from(!self.is_losing);
+                self.is_losing = true;
+                // A bucket would have had a token since then.
+                let since = sent.saturating_sub(self.came_at.unwrap_or(sent));
+                self.period.longest = self.period.longest.max(since);
             }
         }
     }
@@ -397,7 +401,7 @@ const MUCH: f64 = 0.15;
 /// Times and share by which a loss is more than another.
 const MORE: f64 = 1.3;
 const STRAY: f64 = 0.05;
-/// ns of sending in which all is lost: a bucket of more than 0.3 Mbit/s has tokens sooner.
+/// ns in which nothing that was sent came: a bucket of more than 0.3 Mbit/s has tokens sooner.
 const GONE: i64 = 50_000_000;
 /// Of what came, what is sent then.
 const CAUTION: f64 = 0.9;
