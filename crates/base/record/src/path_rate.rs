@@ -98,7 +98,7 @@ pub struct PathRate {
     pub pedigree: Pedigree,
     /// What it is.
     pub metric: PathMetric,
-    /// bit/s; absent when nothing could be said.
+    /// bit/s; absent when nothing could be said. Of a bound `estimate` is the end that bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Interval>,
     /// Why there is no rate; present exactly where `rate` is absent.
@@ -130,7 +130,7 @@ pub struct PathRate {
     pub load: BitRate,
     /// What a reader must know, as words for programs: `host_limited`, `host_busy`, `coalescing`,
     /// `lossy`, `reordered`, `path_changed`, `elastic`, `ambiguous`, `cut_short`, `unreadable`,
-    /// `noisy`, `shaped`, `silent`, `peak`, `unexplained`.
+    /// `noisy`, `shaped`, `silent`, `peak`, `unexplained`, `policed`, `interrupted`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// The same in sentences.

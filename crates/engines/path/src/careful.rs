@@ -26,6 +26,7 @@
 //! applications over UDP; the numbers are ours.
 
 mod carried;
+mod policing;
 mod scout;
 mod tokens;
 mod transit;
@@ -43,6 +44,7 @@ use crate::{
 };
 
 use carried::Carried;
+use policing::Policing;
 use scout::Scout;
 use tokens::Tokens;
 use transit::Transits;
@@ -70,6 +72,7 @@ pub struct Careful {
     method: Option<Box<dyn Estimator>>,
     scout: Scout,
     carried: Carried,
+    policing: Policing,
     transits: Transits,
     tokens: Tokens,
     patience: VolleyPatience,
@@ -117,6 +120,24 @@ struct Came {
     /// Trains whose packets came at fewer instants than a figure needs.
     batched: u32,
     trains: u32,
+    /// The present stretch of packets in a row that were lost, and the longest that something came
+    /// behind.
+    losing: Stretch,
+    longest: Stretch,
+    /// When the last packet that came left, ns.
+    came_at: Option<i64>,
+}
+
+/// Packets in a row that were lost.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stretch {
+    packets: u64,
+    /// When the first one left, ns.
+    from: i64,
+    /// From then until the last one left.
+    over: Span,
+    /// The same from the last packet before them, which came: a bucket would have had a token.
+    gone: Span,
 }
 
 impl fmt::Debug for Careful {
@@ -148,6 +169,7 @@ impl Careful {
             method: None,
             scout: Scout::default(),
             carried: Carried::default(),
+            policing: Policing::default(),
             transits: Transits::default(),
             tokens: Tokens::new(instrument),
             patience: VolleyPatience::new(instrument.rtt),
@@ -179,7 +201,8 @@ impl Careful {
             answer.as_ref().is_some_and(|it| it.bound != Bound::AtLeast && it.rate.lo <= LEAST_RATE);
         if is_open && self.came.lost() > BLURRING_LOSS {
             // That nothing or more is left is what loss makes of any rate.
-            return Err(self.silence().unwrap_or(NoFigure::TooLossy(self.came.lost())));
+            let lossy = NoFigure::TooLossy(self.came.lost());
+            return Err(self.policed().or(self.silence()).or(self.interrupted()).unwrap_or(lossy));
         }
         match answer.map(|answer| sound(self.carried_at_least(answer))) {
             // It is of the path as it was.
@@ -236,16 +259,59 @@ impl Careful {
         if let Some((from, to)) = self.carried.fell().filter(|_| self.has_fallen()) {
             answer.flags.insert(0, Flag::Slower { from, to });
         }
-        if let Some(policed) = self.carried.policed().filter(|rate| *rate < answer.rate.lo) {
-            // Short trains passed, and what lasted was lost until less was sent.
-            answer.rate.lo = policed;
-            let is_told = answer.flags.iter().any(|it| matches!(it, Flag::Ambiguous | Flag::Shaped { .. }));
-            answer.flags.extend((!is_told).then_some(Flag::Ambiguous));
+        answer = self.as_far_as_it_lasts(answer);
+        if let Some(Stretch { packets, over, .. }) = self.came.outage() {
+            answer.flags.push(Flag::Interrupted { packets, over });
         }
         if self.came.lost() > TOLD_LOSS && !answer.flags.iter().any(|flag| matches!(flag, Flag::Lossy(_))) {
             answer.flags.push(Flag::Lossy(self.came.lost()));
         }
         answer
+    }
+
+    /// What trains pass at is no figure where losses leave it open whether that lasts: all that is
+    /// known then is what came all the same.
+    fn as_far_as_it_lasts(&self, mut answer: Estimate) -> Estimate {
+        let has = |answer: &Estimate, of: fn(&Flag) -> bool| answer.flags.iter().any(of);
+        if has(&answer, |flag| matches!(flag, Flag::Shaped { .. })) {
+            return answer;
+        }
+        let held = self.carried.policed().filter(|_| self.came.outage().is_none());
+        if let Some(policed) = held.filter(|rate| *rate < answer.rate.lo) {
+            // Short trains passed, and what lasted was lost until less was sent.
+            answer.rate.lo = policed;
+            let is_told = has(&answer, |flag| *flag == Flag::Ambiguous);
+            answer.flags.extend((!is_told).then_some(Flag::Ambiguous));
+        }
+        let is_shown = self.policing.is_shown();
+        let peak = if answer.bound == Bound::AtLeast { answer.rate.lo } else { answer.rate.estimate };
+        let lasts = self.policing.lasts().filter(|lasts| *lasts < LASTING * peak);
+        match (answer.bound, lasts) {
+            (Bound::AtMost, Some(_)) if is_shown => answer.flags.push(Flag::Policed { peak }),
+            (Bound::None | Bound::AtLeast, Some(lasts)) if is_shown => {
+                answer.flags.retain(|flag| *flag != Flag::Ambiguous);
+                answer.flags.push(Flag::Policed { peak });
+                (answer.rate.lo, answer.bound) = (lasts, Bound::AtLeast);
+            }
+            (Bound::None | Bound::AtLeast, Some(lasts)) if self.loses_much() => {
+                (answer.rate.lo, answer.bound) = (answer.rate.lo.min(lasts), Bound::AtLeast);
+            }
+            _ => {}
+        }
+        let is_wide = answer.rate.hi > WIDE * answer.rate.lo && answer.rate.lo > LEAST_RATE;
+        if answer.bound == Bound::None && is_wide && has(&answer, |flag| *flag == Flag::Ambiguous) {
+            // Answers that are so far apart have nothing in the middle.
+            answer.bound = Bound::AtLeast;
+        }
+        if answer.bound == Bound::AtLeast {
+            answer.rate.estimate = answer.rate.lo.min(answer.rate.estimate);
+        }
+        answer
+    }
+
+    /// So much is lost, and not in one stretch, that it may be chance's or a policer's.
+    fn loses_much(&self) -> bool {
+        self.came.lost() > UNCERTAIN_LOSS && self.came.outage().is_none()
     }
 
     fn took(&self) -> Span {
@@ -267,9 +333,25 @@ impl Careful {
         }
     }
 
+    /// That trains lose what comes behind their first packets. A policer drops the last ones, too,
+    /// and that is no silence.
+    fn policed(&self) -> Option<NoFigure> {
+        let came = self.came.arrived > 0 && self.came.silent_volleys == 0;
+        let lasts = self.policing.lasts().filter(|_| came && self.policing.is_shown())?;
+        Some(NoFigure::Policed { lost: self.came.lost(), lasts })
+    }
+
+    /// That the path was gone for a while.
+    fn interrupted(&self) -> Option<NoFigure> {
+        self.came.outage().map(|it| NoFigure::Interrupted { packets: it.packets, over: it.over })
+    }
+
     /// What kept the method from a figure, as far as that is certain.
     fn reason(&self) -> Option<NoFigure> {
         let Came { batched, trains, .. } = self.came;
+        if let Some(policed) = self.policed() {
+            return Some(policed);
+        }
         // A path that went silent is the reason of whatever else was found of it.
         if let Some(silence) = self.silence() {
             return Some(silence);
@@ -281,7 +363,7 @@ impl Careful {
             return Some(NoFigure::Stopped);
         }
         if self.came.lost() > MUCH_LOSS {
-            return Some(NoFigure::TooLossy(self.came.lost()));
+            return Some(self.interrupted().unwrap_or(NoFigure::TooLossy(self.came.lost())));
         }
         if let Some(slower) = self.slower() {
             return Some(slower);
@@ -324,7 +406,11 @@ impl Careful {
     /// is no more than the allowed share of what the path carries now. One slow volley is enough
     /// for that, and costs no more than this wait if the path is as fast as before by then.
     fn keep_load(&mut self, at: Mono) {
-        let Some(rate) = self.carried.slower() else { return };
+        // Behind a policer it is the share of what lasts, whatever the credit lets through.
+        let is_uncertain = self.policing.is_shown() || self.loses_much();
+        let policed = self.policing.lasts().filter(|_| is_uncertain);
+        let slower = self.carried.slower().into_iter().chain(policed).reduce(f64::min);
+        let Some(rate) = slower else { return };
         let takes = Span::from_secs_f64(self.part.bytes() as f64 * 8.0 / (rate * self.max_load()));
         let longest = if self.carried.fell_at().is_some() { takes } else { LONGEST_DOUBT };
         self.drained_at = self.drained_at.max(at + takes.min(longest));
@@ -493,6 +579,7 @@ impl Careful {
     /// What this part says of loss, of the queue and of the path.
     fn note_passage(&mut self, now: Mono, report: &VolleyReport, took: Span) {
         self.carried.count(now, took, &self.part, report);
+        self.policing.observe(&self.part, report);
         self.transits.observe(&self.part, report);
         self.levels.saw(&self.part, report);
         self.note_queue(now, report);
@@ -596,8 +683,11 @@ impl Estimator for Careful {
         self.conclusion().ok()
     }
 
+    /// Of trains that lived on a credit, or were dropped for the lack of it, it says nothing.
     fn tight_link(&self) -> Option<TightLink> {
-        self.method.as_ref()?.tight_link()
+        let is_policed = |answer: &Estimate| answer.flags.iter().any(|it| matches!(it, Flag::Policed { .. }));
+        let known = !self.conclusion().is_ok_and(|answer| is_policed(&answer));
+        self.method.as_ref().filter(|_| known)?.tight_link()
     }
 
     fn modes(&self) -> Vec<RateMode> {
@@ -632,11 +722,43 @@ impl Came {
             self.silent_volleys += 1;
         }
         for train in &report.trains {
+            self.observe_stretches(train);
             let first = train.arrivals.first().map_or(0, |it| it.at);
             let is_batched =
                 train.arrivals.len() >= 3 && train.arrivals.iter().all(|it| (it.at - first).abs() < BATCH);
             self.batched += u32::from(is_batched);
         }
+    }
+
+    fn observe_stretches(&mut self, train: &TrainReport) {
+        let mut came = vec![false; train.sent.len()];
+        for arrival in &train.arrivals {
+            if let Some(came) = came.get_mut(arrival.number as usize) {
+                *came = true;
+            }
+        }
+        for (sent, came) in train.sent.iter().zip(came).filter_map(|(sent, came)| Some(((*sent)?, came))) {
+            if came {
+                let longest = self.longest.packets.max(self.losing.packets);
+                if longest > self.longest.packets {
+                    self.longest = self.losing;
+                }
+                (self.losing, self.came_at) = (Stretch::default(), Some(sent));
+            } else {
+                let from = if self.losing.packets == 0 { sent } else { self.losing.from };
+                let over = Span(sent.saturating_sub(from)).or_zero();
+                let gone = Span(sent.saturating_sub(self.came_at.unwrap_or(from))).or_zero();
+                self.losing = Stretch { packets: self.losing.packets + 1, from, over, gone };
+            }
+        }
+    }
+
+    /// One stretch that most of what was lost was lost in: the path was gone for a while.
+    fn outage(&self) -> Option<Stretch> {
+        let lost = self.sent.saturating_sub(self.arrived);
+        let Stretch { packets, gone, .. } = self.longest;
+        let is_most = packets * 4 >= lost * 3 && packets >= SILENT_PACKETS;
+        (is_most && gone >= SHORTEST_OUTAGE).then_some(self.longest)
     }
 
     /// Share of what left, 0..=1.
@@ -706,10 +828,18 @@ const MOST_QUEUE: Span = Span::from_secs(5);
 const SILENT_VOLLEYS: u32 = 2;
 /// So many packets in a row, up to the end.
 const SILENT_PACKETS: u64 = 16;
+/// Packets in a row that are lost over less time may have met a queue that was full, or a policer.
+const SHORTEST_OUTAGE: Span = Span::from_millis(50);
 /// Loss above this keeps trains from coming whole.
 const MUCH_LOSS: f64 = 0.1;
 /// Loss above this leaves no lower end where a method sees none.
 const BLURRING_LOSS: f64 = 0.05;
+/// Loss above this may be chance's or a policer's: what lasts is not what trains pass at.
+const UNCERTAIN_LOSS: f64 = 0.15;
+/// What came between losses is the figure's rate if it is no less than this of it.
+const LASTING: f64 = 0.7;
+/// Times its lower end at which the upper end of a doubtful interval leaves nothing but a bound.
+const WIDE: f64 = 4.0;
 /// Loss above this is said with every figure.
 const TOLD_LOSS: f64 = 0.1;
 /// bit/s; a rate below is nothing.

@@ -28,12 +28,15 @@ impl Estimate {
     /// were overtaken, which takes trains apart.
     #[must_use]
     pub fn unless_host_is_faster(mut self, host: Option<f64>) -> Self {
-        let is_far = host.is_some_and(|host| self.rate.estimate < host * NEAR);
+        // A lower bound says no more than its lower end, whatever packets that came at once look like.
+        let figure = if self.bound == Bound::AtLeast { self.rate.lo } else { self.rate.estimate };
+        let is_far = host.is_some_and(|host| figure < host * NEAR);
         let is_claimed = self.flags.contains(&Flag::HostLimited);
         if is_far && is_claimed {
             self.flags.retain(|flag| *flag != Flag::HostLimited);
-            let is_reordered = self.flags.iter().any(|flag| matches!(flag, Flag::Reordered(_)));
-            if !is_reordered && self.bound != Bound::None {
+            let explains = |flag: &Flag| matches!(flag, Flag::Reordered(_) | Flag::Policed { .. });
+            let is_explained = self.flags.iter().any(explains);
+            if !is_explained && self.bound != Bound::None {
                 self.flags.push(Flag::Unexplained);
             }
         }
@@ -93,6 +96,13 @@ pub enum Flag {
     },
     /// Share of the packets lost, 0..=1.
     Lossy(f64),
+    /// Most of what was lost was lost in one stretch: the path was gone for a while.
+    Interrupted {
+        /// Packets in a row that were lost.
+        packets: u64,
+        /// From the first of them to the last.
+        over: Span,
+    },
     /// Share of the packets that came behind later ones, 0..=1.
     Reordered(f64),
     /// The delay moved by more than queueing explains: another path, or a clock that was set.
@@ -120,6 +130,12 @@ pub enum Flag {
         /// The rate that a credit buys.
         peak: f64,
     },
+    /// Trains pass at this rate, bit/s, and packets behind their first ones are dropped as a policer
+    /// drops them: what lasts is known as far as the bound says.
+    Policed {
+        /// The rate that a credit seems to buy.
+        peak: f64,
+    },
 }
 
 #[cfg(test)]
@@ -142,6 +158,9 @@ mod tests {
         assert_eq!(told(1e7, &[Flag::Reordered(0.3)], Some(4.5e9)), [Flag::Reordered(0.3)]);
         assert_eq!(told(2e9, &[], Some(4.5e9)), [Flag::HostLimited]);
         assert_eq!(told(1e7, &[], None), [Flag::HostLimited]);
+        let mut at_once = bound(1e7, &[Flag::Reordered(0.4)]);
+        at_once.rate.estimate = 2e9;
+        assert_eq!(at_once.unless_host_is_faster(Some(4.5e9)).flags, [Flag::Reordered(0.4)]);
         let figure = Estimate { bound: Bound::None, ..bound(1e7, &[]) };
         assert_eq!(figure.unless_host_is_faster(Some(4.5e9)).flags, []);
     }

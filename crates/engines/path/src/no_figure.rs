@@ -19,6 +19,22 @@ pub enum NoFigure {
     },
     /// So much was lost that too few trains came whole: share of what left, 0..=1.
     TooLossy(f64),
+    /// Trains lose what comes behind their first packets, as behind a policer, and no rate of them is
+    /// one that lasts.
+    Policed {
+        /// Share of what left that was lost, 0..=1.
+        lost: f64,
+        /// Rate at which packets came all the same, bit/s.
+        lasts: f64,
+    },
+    /// Most of what was lost was lost in one stretch: the path was gone for a while, and what came
+    /// before and after was too little.
+    Interrupted {
+        /// Packets in a row that were lost.
+        packets: u64,
+        /// From the first of them to the last.
+        over: Span,
+    },
     /// The time was too short for the packets that the method needs at the load that is allowed.
     TooShort {
         /// Rate that the path was seen to carry, bit/s, as far as that is known.

@@ -11,18 +11,18 @@ use super::table::padded;
 /// Above the first interval line.
 pub(crate) fn titles(progress: &Progress) -> Option<String> {
     if let Progress::Rate { .. } = progress {
-        return Some(columns("", &["seconds", "rate", "from", "to", "remarks"]));
+        return Some(columns("", &["seconds", "rate", "from", "to", "remarks"], OF_RATES));
     }
     let Progress::Interval { packets, .. } = progress else { return None };
     let right = if packets.is_some() { ["lost / received", "", ""] } else { ["resent", "cwnd", "RTT"] };
-    Some(columns("", &["seconds", "payload", "rate", right[0], right[1], right[2]]))
+    Some(columns("", &["seconds", "payload", "rate", right[0], right[1], right[2]], OF_SLICES))
 }
 
 /// One slice of a bulk transfer, or one figure of a path that is followed, 80 columns at most.
 pub(crate) fn interval_line(progress: &Progress) -> Option<String> {
     if let Progress::Rate { version, direction, point } = progress {
         let who = format!("{} {}", version.name(), direction.name());
-        return Some(columns(&who, &rate_cells(point).each_ref().map(String::as_str)));
+        return Some(columns(&who, &rate_cells(point).each_ref().map(String::as_str), OF_RATES));
     }
     let Progress::Interval {
         version,
@@ -52,7 +52,7 @@ pub(crate) fn interval_line(progress: &Progress) -> Option<String> {
         cells.push(rtt.map_or_else(String::new, |rtt| rtt.to_string()));
     }
     let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
-    Some(columns(&who, &cells))
+    Some(columns(&who, &cells, OF_SLICES))
 }
 
 /// When, how much, from where to where, and what to know of it.
@@ -68,10 +68,13 @@ fn rate_cells(point: &RatePoint) -> [String; 5] {
     [at, rate, lo, hi, point.flags.join(" ")]
 }
 
-fn columns(who: &str, cells: &[&str]) -> String {
-    const WIDTHS: [usize; 6] = [15, 12, 15, 9, 10, 8];
+/// Widths of the columns: of slices of a transfer, and of figures of a path that is followed.
+const OF_SLICES: [usize; 6] = [15, 12, 15, 9, 10, 8];
+const OF_RATES: [usize; 6] = [15, 12, 12, 12, 0, 0];
+
+fn columns(who: &str, cells: &[&str], widths: [usize; 6]) -> String {
     let mut line = padded(who, 11);
-    for (cell, width) in cells.iter().zip(WIDTHS) {
+    for (cell, width) in cells.iter().zip(widths) {
         line.push_str(&padded(cell, width));
     }
     line.trim_end().to_owned()
@@ -150,6 +153,26 @@ mod tests {
         assert_eq!(
             interval_line(&interval(Some(34_000_000))).unwrap(),
             "IPv6 down  119.0 - 120.0  1.10 GiB    123 Gbit/s     -12 / 34,000,000"
+        );
+    }
+
+    #[test]
+    fn remarks_are_not_glued_to_the_rate_before_them() {
+        let rate = netaware_record::Interval { estimate: 43.1e6, lo: 41.2e6, hi: 44.3e6, confidence: 0.9 };
+        let point = RatePoint {
+            at: Span::from_secs(5),
+            rate: Some(rate),
+            bound: RateBound::None,
+            flags: vec!["ambiguous".into()],
+        };
+        let progress = Progress::Rate { version: IpVersion::V4, direction: Direction::Forward, point };
+        let lines = [titles(&progress).unwrap(), interval_line(&progress).unwrap()];
+        assert_eq!(
+            lines,
+            [
+                "           seconds        rate        from        to          remarks",
+                "IPv4 up    5.0            43.1 Mbit/s 41.2 Mbit/s 44.3 Mbit/s ambiguous"
+            ]
         );
     }
 

@@ -207,7 +207,8 @@ fn sentence(flag: HopFlag) -> String {
             "answers to large packets may have delayed those to small ones: capacity may read low".to_owned()
         }
         HopFlag::FellBehind => {
-            "much faster than a link before it: small packets may have fallen behind; a rough figure"
+            "so much faster than a link before it that small packets fell behind large ones: no more is known than that \
+             it is as fast as that takes"
                 .to_owned()
         }
         HopFlag::HostLimited => {

@@ -2,9 +2,9 @@
 
 use netaware_path::{AWAY_TOO_LONG, Bound, Estimate, Flag, Instrument, NoFigure, Use};
 use netaware_record::{
-    Direction, ETHERNET_OVERHEAD, HonestRate, IpVersion, Layer, MissingRate, NoRate, PathMetric, PathRate,
-    PathUse, PathVerdict, Pedigree, RateBound, RateMode, RatePoint, ReceiverTick, TcpResult, TightLink,
-    VersionResult,
+    Direction, ETHERNET_OVERHEAD, HonestRate, Interval, IpVersion, Layer, MissingRate, NoRate, PathMetric,
+    PathRate, PathUse, PathVerdict, Pedigree, RateBound, RateMode, RatePoint, ReceiverTick, TcpResult,
+    TightLink, VersionResult,
 };
 use netaware_stats::quantile::linear;
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
@@ -50,13 +50,7 @@ pub(crate) fn result(
     let missing = done.answer.as_ref().err().map(|why| missing(*why, done.silence));
     let of_packet = |bytes: u32| {
         let share = f64::from(bytes) / f64::from(done.packet.max(1));
-        // Of a bound, what is certain.
-        let figure = |answer: &Estimate| match answer.bound {
-            Bound::None => answer.rate.estimate,
-            Bound::AtLeast => answer.rate.lo,
-            Bound::AtMost => answer.rate.hi,
-        };
-        answer.map(|answer| BitRate((figure(answer) * share).max(0.0) as u64))
+        answer.map(|answer| BitRate((told_rate(answer).estimate * share).max(0.0) as u64))
     };
     // What was sent is known without a figure, too.
     let bytes = ByteCount(answer.map_or(done.sent_bytes, |answer| answer.bytes));
@@ -74,7 +68,7 @@ pub(crate) fn result(
             uncertainty: uncertainty(answer),
         },
         metric,
-        rate: answer.map(|answer| interval(&answer.rate)),
+        rate: answer.map(told_rate),
         bound: bound(answer),
         tight_link: done.tight.as_ref().filter(|_| answer.is_some()).map(tight_link),
         payload: of_packet(done.packet.saturating_sub(done.headers)),
@@ -103,6 +97,17 @@ pub(crate) fn result(
         modes: done.modes.iter().take(MOST_MODES).map(mode).collect(),
         over_time: Vec::new(),
     }
+}
+
+/// A rate for the record. The figure of a bound is the end that bounds: nothing else is known.
+fn told_rate(answer: &Estimate) -> Interval {
+    let rate = interval(&answer.rate);
+    let estimate = match answer.bound {
+        Bound::None => rate.estimate,
+        Bound::AtLeast => rate.lo,
+        Bound::AtMost => rate.hi,
+    };
+    Interval { estimate, ..rate }
 }
 
 /// Marks each figure that a transfer of the same direction contradicts: trains are too short to
@@ -236,7 +241,7 @@ pub(crate) fn point(at: Span, answer: &Result<Estimate, NoFigure>) -> RatePoint 
     let answer = answer.as_ref().ok();
     RatePoint {
         at,
-        rate: answer.map(|answer| interval(&answer.rate)),
+        rate: answer.map(told_rate),
         bound: bound(answer),
         flags: words(answer).into_iter().chain(reason).collect(),
     }
@@ -259,6 +264,21 @@ fn missing(why: NoFigure, silent: Silence) -> MissingRate {
         NoFigure::WentSilent { packets } => silence(Silence::after_some(packets)),
         NoFigure::TooLossy(share) => {
             format!("{} of the packets were lost, and too few trains came whole", percent(share))
+        }
+        NoFigure::Policed { lost, lasts } => {
+            carried = Some(rate(lasts));
+            format!(
+                "{} of the packets were lost, those behind the first ones of their trains, as a policer drops them, so that \
+                 too few trains came whole; {} came all the same",
+                percent(lost),
+                rate(lasts)
+            )
+        }
+        NoFigure::Interrupted { packets, over } => {
+            format!(
+                "{}, and what came before and after was too little: measure again, or give it more time (-t)",
+                gone(packets, over)
+            )
         }
         NoFigure::TooShort { carried: seen, enough: needed } => {
             (carried, enough) = (seen.map(rate), needed.map(rounded_up));
@@ -290,6 +310,13 @@ fn missing(why: NoFigure, silent: Silence) -> MissingRate {
     MissingRate { reason: reason(why), because, carried, enough }
 }
 
+/// That the path was gone for a while.
+fn gone(packets: u64, over: Span) -> String {
+    format!(
+        "{packets} packets in a row were lost, sent within {over}: the path was gone for that long at least"
+    )
+}
+
 /// That the path became slower, and by how much.
 fn slower(from: f64, to: f64) -> String {
     let rate = |rate: f64| BitRate(rate.max(0.0) as u64);
@@ -301,7 +328,7 @@ fn reason(why: NoFigure) -> NoRate {
         NoFigure::NotSent => NoRate::NotSent,
         NoFigure::NothingCame { .. } => NoRate::NothingCame,
         NoFigure::WentSilent { .. } => NoRate::WentSilent,
-        NoFigure::TooLossy(_) => NoRate::TooLossy,
+        NoFigure::TooLossy(_) | NoFigure::Policed { .. } | NoFigure::Interrupted { .. } => NoRate::TooLossy,
         NoFigure::TooShort { .. } => NoRate::TooShort,
         NoFigure::TooSlow(_) => NoRate::TooSlow,
         NoFigure::Batched => NoRate::Batched,
@@ -436,6 +463,8 @@ fn word(flag: &Flag) -> &'static str {
         Flag::Unreadable => "unreadable",
         Flag::Noisy => "noisy",
         Flag::Shaped { .. } => "shaped",
+        Flag::Policed { .. } => "policed",
+        Flag::Interrupted { .. } => "interrupted",
         _ => "other",
     }
 }
@@ -471,6 +500,12 @@ fn sentence(flag: &Flag, bound: RateBound) -> String {
         Flag::Shaped { peak } => {
             format!("a token bucket: short bulks pass at {}", BitRate(peak.max(0.0) as u64))
         }
+        Flag::Policed { peak } => format!(
+            "trains pass at up to {}, but packets behind their first ones are dropped without a queue, as a policer drops \
+             them: that rate does not last, and what lasts is known as far as the bound says",
+            BitRate(peak.max(0.0) as u64)
+        ),
+        Flag::Interrupted { packets, over } => gone(*packets, *over),
         _ => "something that this version cannot name".to_owned(),
     }
 }
@@ -520,6 +555,36 @@ mod tests {
             because.starts_with("of the last 21 packets none came") && because.contains("another port"),
             "{because}"
         );
+    }
+
+    #[test]
+    fn the_figure_of_a_bound_is_the_end_that_bounds_wherever_it_is_read() {
+        let rate = Interval { estimate: 2e9, lo: 24e6, hi: 3e9, confidence: 0.9 };
+        for (bound, figure) in [(Bound::AtLeast, 24e6), (Bound::AtMost, 3e9), (Bound::None, 2e9)] {
+            let answer = Estimate {
+                rate,
+                bound,
+                method: "bulk",
+                bytes: 0,
+                packets: 0,
+                took: Span::ZERO,
+                flags: Vec::new(),
+            };
+            assert!((told_rate(&answer).estimate - figure).abs() < 1.0, "{bound:?}");
+            let point = point(Span::ZERO, &Ok(answer)).rate.unwrap();
+            assert!((point.estimate - figure).abs() < 1.0, "{bound:?}");
+        }
+    }
+
+    #[test]
+    fn an_outage_and_a_policer_are_told_and_not_only_a_share_that_was_lost() {
+        let outage = NoFigure::Interrupted { packets: 120, over: Span::from_millis(290) };
+        let because = missing(outage, Silence::default()).because;
+        assert!(because.starts_with("120 packets in a row were lost, sent within 290 ms"), "{because}");
+        assert!(because.contains("-t"), "{because}");
+        let policed = missing(NoFigure::Policed { lost: 0.39, lasts: 99.9e6 }, Silence::default());
+        assert_eq!((policed.reason, policed.carried), (NoRate::TooLossy, Some(BitRate(99_900_000))));
+        assert!(policed.because.contains("policer"), "{}", policed.because);
     }
 
     fn remarks(rate: f64, flags: &[Flag]) -> Vec<String> {

@@ -17,6 +17,11 @@ pub(super) struct Carried {
     lately: Vec<Seen>,
     period: Period,
     held: Option<Held>,
+    /// When the last packet that came left, ns, and whether those behind it are lost so far.
+    came_at: Option<i64>,
+    is_losing: bool,
+    /// The last period lost much in one stretch.
+    is_excused: bool,
     /// The fastest of what was known so far, bit/s; what it carries now if it became slower.
     usual: f64,
     slow: Option<Slow>,
@@ -79,6 +84,10 @@ struct Period {
     sent: f64,
     came: f64,
     packets: u32,
+    /// Stretches of packets in a row that were lost, and how long before the last packet of one
+    /// something came at last, ns.
+    stretches: u32,
+    longest: i64,
 }
 
 impl Carried {
@@ -159,6 +168,11 @@ impl Carried {
         if self.fell.is_some_and(|fell| came > FAR_BELOW * fell.from) {
             self.fell = None;
         }
+        // Where packets overtake each other, as over links that take turns, a train comes over as long
+        // as the links' delays differ by, and that is no rate.
+        if is_taken_apart(report) {
+            return;
+        }
         // A long train is believed rather than short ones, and makes what is known its own rate.
         self.usual = self.fastest().unwrap_or(0.0).max(self.usual);
         let known = self.usual;
@@ -222,6 +236,7 @@ impl Carried {
     /// Counts what was lost of a volley that took until now.
     pub(super) fn count(&mut self, now: Mono, took: Span, asked: &Volley, report: &VolleyReport) {
         let began = Mono(now.0.saturating_sub(took.nanos().max(0).unsigned_abs()));
+        self.count_stretches(report);
         let period = &mut self.period;
         let since = *period.since.get_or_insert(began);
         for (train, report) in asked.trains.iter().zip(&report.trains) {
@@ -239,9 +254,40 @@ impl Carried {
             return;
         }
         let lasted = if self.held.is_none() { lasted.max(FIRST_PERIOD) } else { lasted };
-        let Period { sent, came, packets, .. } = self.period;
+        let Period { sent, came, packets, stretches, longest, .. } = self.period;
         self.period = Period { since: Some(now), ..Period::default() };
+        // What a link loses that is gone for a moment says nothing of the rate it carries. A policer
+        // has tokens again before, and goes on dropping.
+        let is_gone = stretches == 1 && longest >= GONE && !self.is_excused;
+        self.is_excused = is_gone && lost > MUCH && self.held.is_none();
+        if self.is_excused {
+            return;
+        }
         self.judge(sent / lasted, came / lasted, lasted, packets);
+    }
+
+    /// Counts stretches of packets in a row that were lost, in the order of sending.
+    fn count_stretches(&mut self, report: &VolleyReport) {
+        for train in &report.trains {
+            let mut came = vec![false; train.sent.len()];
+            for arrival in &train.arrivals {
+                if let Some(came) = came.get_mut(arrival.number as usize) {
+                    *came = true;
+                }
+            }
+            for (sent, came) in train.sent.iter().zip(came).filter_map(|(sent, came)| Some(((*sent)?, came)))
+            {
+                if came {
+                    (self.came_at, self.is_losing) = (Some(sent), false);
+                    continue;
+                }
+                self.period.stretches += u32::from(!self.is_losing);
+                self.is_losing = true;
+                // A bucket would have had a token since then.
+                let since = sent.saturating_sub(self.came_at.unwrap_or(sent));
+                self.period.longest = self.period.longest.max(since);
+            }
+        }
     }
 
     /// bit/s that were sent and that came for so many seconds, in so many packets.
@@ -300,6 +346,16 @@ pub(super) fn delays(report: &TrainReport) -> impl Iterator<Item = i64> + '_ {
     })
 }
 
+/// Whether many of a train's packets came behind later ones.
+fn is_taken_apart(report: &TrainReport) -> bool {
+    let (mut overtaken, mut highest) = (0, None);
+    for arrival in &report.arrivals {
+        overtaken += usize::from(highest.is_some_and(|highest| arrival.number < highest));
+        highest = highest.max(Some(arrival.number));
+    }
+    overtaken * TAKEN_APART > report.arrivals.len()
+}
+
 /// bit/s at which the second half of a train came and left: a credit may have paid for the first.
 fn rates(train: &Train, report: &TrainReport) -> Option<(f64, f64)> {
     let all = &report.arrivals;
@@ -326,6 +382,8 @@ const HELD_UP: f64 = 0.8;
 const FAR_BELOW: f64 = 0.4;
 /// And at less than this of what others could leave it.
 const UNEXPLAINED: f64 = 0.5;
+/// One packet of so many that came behind later ones takes a train apart.
+const TAKEN_APART: usize = 10;
 /// So many such trains in a row, over so many s, are no hiccup.
 const SLOW_TRAINS: u32 = 3;
 const SLOW_FOR: f64 = 0.2;
@@ -343,6 +401,8 @@ const MUCH: f64 = 0.15;
 /// Times and share by which a loss is more than another.
 const MORE: f64 = 1.3;
 const STRAY: f64 = 0.05;
+/// ns in which nothing that was sent came: a bucket of more than 0.3 Mbit/s has tokens sooner.
+const GONE: i64 = 50_000_000;
 /// Of what came, what is sent then.
 const CAUTION: f64 = 0.9;
 /// Loss below this share of what it was at first has gone with the rate.

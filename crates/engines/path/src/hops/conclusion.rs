@@ -1,6 +1,7 @@
 //! What the answers so far come to.
 
 use netaware_stats::ceasing::Ceased;
+use netaware_stats::interval::Interval;
 use netaware_stats::patience::UNKNOWN;
 use netaware_units::Span;
 
@@ -19,6 +20,11 @@ use crate::estimate::Bound;
 fn is_choke_point(ttl: u8, furthest: Option<u8>, hops: &[HopFinding]) -> bool {
     let came_to = |ttl: u8| hops.iter().find(|hop| hop.ttl == ttl).is_none_or(|hop| hop.train.is_some());
     furthest.is_none_or(|furthest| furthest <= ttl || came_to(furthest))
+}
+
+/// Whether a small packet behind each large one tells what the large one took.
+fn is_tail(route: Route) -> bool {
+    matches!(route, Route::TailByEcho | Route::TailByHop(_))
 }
 
 impl Hops {
@@ -55,12 +61,10 @@ impl Hops {
 
     /// The destination answered, and then no more until the end; or, if it never did, anybody.
     fn ceased(&self) -> Option<Ceased> {
-        let ceased = if self.end_ceasing.has_come() {
-            self.end_ceasing.ceased(self.patience)
-        } else {
-            // Who rations what it says of closed ports says nothing for seconds.
-            self.ceasing.ceased(self.patience.max(UNKNOWN))
-        };
+        // Who rations what it says of closed ports says nothing for seconds.
+        let everybody = self.ceasing.ceased(self.patience.max(UNKNOWN));
+        let of_end = self.end_ceasing.ceased(self.patience).filter(|_| self.end_ceasing.has_come());
+        let ceased = of_end.or(everybody);
         ceased.filter(|_| !self.stopped)
     }
 
@@ -123,7 +127,7 @@ impl Hops {
     }
 
     fn fill_capacities(&self, hops: &mut [HopFinding]) {
-        let (mut before, mut from, mut rate_before) = (Slope::ZERO, 1, None);
+        let (mut before, mut from, mut slowest): (_, _, Option<Interval>) = (Slope::ZERO, 1, None);
         for (hop, route) in hops.iter_mut().zip(&self.routes) {
             let Some(route) = route else { continue };
             let log = self.hop(hop.ttl);
@@ -135,13 +139,17 @@ impl Hops {
                 hop.flags.push(HopFlag::SlopeFalls);
                 continue;
             };
+            let apart = slowest.filter(|_| is_tail(*route)).map(|before| self.apart_from(&before));
+            let fell_behind = apart.is_some_and(|apart| found.rate.estimate > apart.estimate);
+            let found = apart.filter(|_| fell_behind).map_or(found, |apart| found.no_more_than(apart.lo));
             let known = found.bound == Bound::None;
             let outside = |squares: f64| squares < found.rate.lo * 0.9 || squares > found.rate.hi * 1.1;
             if known && found.least_squares.is_none_or(outside) {
                 hop.flags.push(HopFlag::FitsDisagree);
             }
-            hop.flags.extend(self.way_flags(hop.ttl, *route, &after, found.rate.estimate, rate_before));
-            let outran = rate_before.is_none() && self.outruns_the_host(*route, found.rate.estimate);
+            hop.flags.extend(fell_behind.then_some(HopFlag::FellBehind));
+            hop.flags.extend(self.way_flags(hop.ttl, *route, &after));
+            let outran = slowest.is_none() && self.outruns_the_host(*route, found.rate.estimate);
             if found.is_host_limited || outran {
                 hop.flags.push(HopFlag::HostLimited);
             }
@@ -156,27 +164,31 @@ impl Hops {
                 sizes: after.sizes,
                 samples: after.samples,
             });
-            rate_before = Some(found.rate.estimate);
+            let is_slower = |than: &Interval| found.rate.estimate < than.estimate;
+            slowest = Some(slowest.filter(|known| !is_slower(known)).unwrap_or(found.rate));
             (before, from) = (after, hop.ttl + 1);
         }
     }
 
-    fn way_flags(
-        &self,
-        ttl: u8,
-        route: Route,
-        slope: &Slope,
-        rate: f64,
-        rate_before: Option<f64>,
-    ) -> Vec<HopFlag> {
+    /// The rate from which on a link has sent the large packet of a pair on before the small one is
+    /// there, bit/s, since it left the slowest link in front of it so much later. No slope has
+    /// anything of such a link in it.
+    fn apart_from(&self, slowest: &Interval) -> Interval {
+        let apart = f64::from(self.leader_from()) / f64::from(self.plan.tail);
+        let times = |rate: f64| rate * apart;
+        Interval {
+            estimate: times(slowest.estimate),
+            lo: times(slowest.lo),
+            hi: times(slowest.hi),
+            ..*slowest
+        }
+    }
+
+    fn way_flags(&self, ttl: u8, route: Route, slope: &Slope) -> Vec<HopFlag> {
         let mut flags = Vec::new();
         match route {
             Route::TwoWay => flags.push(HopFlag::AssumesSymmetry),
             Route::TailByEcho | Route::TailByHop(_) => {
-                let apart = f64::from(self.leader_from()) / f64::from(self.plan.tail);
-                if rate_before.is_some_and(|before| rate > before * apart) {
-                    flags.push(HopFlag::FellBehind);
-                }
                 if self.answers_in_the_way(ttl, slope) {
                     flags.push(HopFlag::AnswersInTheWay);
                 }
@@ -190,8 +202,7 @@ impl Hops {
     /// it, so that the delay of the small one has nothing of the large one's in it.
     fn outruns_the_host(&self, route: Route, rate: f64) -> bool {
         let gap = self.plan.send_gap.or_zero().secs_f64();
-        let tails = matches!(route, Route::TailByEcho | Route::TailByHop(_));
-        tails && rate * gap > f64::from(self.leader_from()) * 8.0
+        is_tail(route) && rate * gap > f64::from(self.leader_from()) * 8.0
     }
 
     /// Whether the answer to a large packet, which grows with it, may still be in a queue when the
@@ -221,7 +232,6 @@ mod tests {
     use std::net::IpAddr;
 
     use super::super::finding::TrainAtHop;
-    use netaware_stats::interval::Interval;
     use netaware_units::Mono;
 
     use super::super::finding::Queueing;
@@ -371,12 +381,14 @@ mod tests {
     fn a_small_packet_falls_behind_at_fifteen_times_the_rate_of_the_link_before() {
         // Large ones are of 600 bytes at least, small ones of 40.
         let hops = hops(2);
-        let flags = |route, rate: f64, before| hops.way_flags(1, route, &Slope::ZERO, rate, before);
-        assert_eq!(flags(Route::TailByEcho, 15e6, Some(1e6)), []);
-        assert_eq!(flags(Route::TailByHop(2), 15e6 + 1.0, Some(1e6)), [HopFlag::FellBehind]);
-        assert_eq!(flags(Route::TailByEcho, 15e6 + 1.0, None), []);
-        assert_eq!(flags(Route::TwoWay, 15e6 + 1.0, Some(1e6)), [HopFlag::AssumesSymmetry]);
-        assert_eq!(flags(Route::Direct { from: 64 }, 15e6 + 1.0, Some(1e6)), []);
+        let slowest = Interval { estimate: 1e6, lo: 0.9e6, hi: 1.2e6, confidence: 0.95 };
+        let apart = hops.apart_from(&slowest);
+        assert_eq!((apart.estimate, apart.lo, apart.hi), (15e6, 13.5e6, 18e6));
+        let flags = |route| hops.way_flags(1, route, &Slope::ZERO);
+        assert_eq!(flags(Route::TailByEcho), []);
+        assert_eq!(flags(Route::TwoWay), [HopFlag::AssumesSymmetry]);
+        assert!(is_tail(Route::TailByEcho) && is_tail(Route::TailByHop(2)));
+        assert!(!is_tail(Route::TwoWay) && !is_tail(Route::Direct { from: 64 }));
         // 600 bytes in the microsecond in which the host sends the next one.
         assert!(!hops.outruns_the_host(Route::TailByEcho, 4.79e9));
         assert!(hops.outruns_the_host(Route::TailByEcho, 4.81e9));

@@ -128,7 +128,8 @@ pub enum HopFlag {
     AssumesSymmetry,
     /// The answers to large packets may have been in the way of the small ones' answers.
     AnswersInTheWay,
-    /// It is so much faster than a link before it that the small packet may have fallen behind.
+    /// It is so much faster than a link before it that the small packet has fallen behind: the
+    /// figure is the rate from which on that happens, as a bound.
     FellBehind,
     /// What this host's stamps err, how far apart it sends, or how long it had no core, leaves no
     /// more than this.

@@ -100,6 +100,16 @@ pub(super) struct Link {
     pub(super) least_squares: Option<f64>,
 }
 
+impl Link {
+    /// The same where the way in which it was found says nothing of links that are faster than
+    /// this, bit/s.
+    pub(super) fn no_more_than(self, rate: f64) -> Self {
+        let lo = self.rate.lo.min(rate);
+        let rate = Interval { estimate: lo, lo, hi: lo, ..self.rate };
+        Self { rate, bound: Bound::AtLeast, ..self }
+    }
+}
+
 /// The difference of two slopes as a capacity. `None` where it is below zero beyond doubt: then one
 /// of them is wrong.
 pub(super) fn link(before: &Slope, after: &Slope) -> Option<Link> {
@@ -264,6 +274,22 @@ mod tests {
         let before = slope(&samples(800.0, |_| 0), Span(1)).unwrap();
         let after = slope(&samples(80.0, |_| 0), Span(1)).unwrap();
         assert_eq!(link(&before, &after), None);
+    }
+
+    #[test]
+    fn a_rough_figure_of_a_fast_link_behind_a_slow_one_is_not_printed_as_its_bound() {
+        // 440 ns a byte up to the slow link, and nothing more behind it: 5.5 Gbit/s and more.
+        let of = |value: f64, half: f64| Slope { value, half, least_squares: value, ..Slope::ZERO };
+        for after in [of(440.05, 1.4), of(441.0, 0.1)] {
+            let found = link(&of(440.0, 0.0), &after).unwrap();
+            assert!(found.rate.lo > 5e9, "{found:?}");
+            let told = found.no_more_than(3e8);
+            let least = Interval { estimate: 3e8, lo: 3e8, hi: 3e8, confidence: CONFIDENCE };
+            assert_eq!((told.rate, told.bound), (least, Bound::AtLeast));
+        }
+        // A bound that is lower is no worse for it.
+        let low = link(&of(440.0, 0.0), &of(440.0, 40.0)).unwrap();
+        assert_eq!(low.no_more_than(3e8).rate, low.rate);
     }
 
     #[test]

@@ -329,3 +329,44 @@ fn a_host_whose_stamps_err_by_much_gets_bounds_that_name_it() {
         }
     }
 }
+
+#[test]
+fn a_gigabit_behind_a_slow_link_is_not_said_to_be_more_than_it_is() {
+    // Small packets fall behind large ones at the slow link, so that no link behind it is seen.
+    let hops = [("200Mbit/s", 1), ("20Mbit/s", 20), ("1Gbit/s", 1), ("1Gbit/s", 1)];
+    let hops = hops.map(|(rate, delay)| format!("[[hop]]\nrate = '{rate}'\ndelay = '{delay}ms'\n"));
+    for count in [3, 4] {
+        let scenario = Scenario::parse(&format!("about = 'a tunnel'\n{}", hops[..count].concat())).unwrap();
+        for version in VERSIONS {
+            for seed in 0..4 {
+                let found = run(&scenario, version, seed, |plan| plan.stamp_error = Span(1_000));
+                for hop in &found.hops[2..] {
+                    let Some(capacity) = &hop.capacity else { continue };
+                    let told = (version, seed, hop);
+                    assert!(capacity.rate.lo <= 1e9, "{told:?}");
+                    let is_bound = capacity.bound == netaware_path::Bound::AtLeast;
+                    assert!(is_bound || capacity.rate.hi >= 1e9, "{told:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_path_that_dies_while_sizes_are_measured_was_not_measured_to_its_end() {
+    for count in [1, 3] {
+        let hop = |n: usize| {
+            let dies = if n + 1 == count { "outages = [{ at = '4s' }]\n" } else { "" };
+            format!("[[hop]]\nrate = '20Mbit/s'\ndelay = '1ms'\n{dies}")
+        };
+        let hops: String = (0..count).map(hop).collect();
+        let scenario = Scenario::parse(&format!("about = 'it dies'\n{hops}")).unwrap();
+        for version in VERSIONS {
+            for seed in 0..3 {
+                let found = run(&scenario, version, seed, |plan| plan.time = Span::from_secs(8));
+                let ceased = found.ceased.expect("the destination fell silent");
+                assert!(ceased.after < Span::from_secs(5) && ceased.unanswered > 3, "{ceased:?}");
+            }
+        }
+    }
+}

@@ -5,6 +5,7 @@ mod busy_hosts;
 mod capacity;
 mod hops;
 mod hostile_paths;
+mod policed;
 mod promises;
 mod reach;
 mod reach_scenarios;

@@ -22,7 +22,7 @@ impl Hops {
             self.follow(rtt);
         }
         self.take_late(report);
-        self.follow_answers(&asked, report);
+        self.follow_answers(&asked, &probes, report);
         match self.stage {
             Stage::Find | Stage::FindByEcho => self.take_find(&asked, report),
             Stage::Ladder => self.take_ladder(&asked, report),
@@ -59,17 +59,19 @@ impl Hops {
     }
 
     /// Takes note of who answers and when.
-    fn follow_answers(&mut self, asked: &[Asked], report: &RoundReport) {
+    fn follow_answers(&mut self, asked: &[Asked], probes: &[Probe], report: &RoundReport) {
         if let Some(last) = report.probes.last().filter(|_| !report.late.is_empty()) {
             self.ceasing.came(last.sent_at);
             self.end_ceasing.came(last.sent_at);
         }
         let end = self.end;
-        for (asked, told) in asked.iter().zip(&report.probes) {
+        for ((asked, probe), told) in asked.iter().zip(probes).zip(&report.probes) {
             // What hosts say of closed ports is rationed, and its absence tells nothing.
             let of_end = match *asked {
                 Asked::Hop { ttl } => self.reached && ttl == end && self.whole.1 > 0,
                 Asked::Whole => true,
+                // While sizes are measured, most of what the destination is asked is this.
+                Asked::Tail { .. } => probe.kind == Kind::Echo && self.whole.1 > 0,
                 _ => false,
             };
             let follows = [(true, &mut self.ceasing), (of_end, &mut self.end_ceasing)];

@@ -1,0 +1,173 @@
+//! Paths whose losses or order mislead methods: policers before fast links, links that take turns, a
+//! path that is gone for a moment.
+
+use netaware_netmodel::Scenario;
+use netaware_path::{Bound, Flag, Instrument, NoFigure, RateMethod};
+use netaware_sim::cells::FROM;
+use netaware_sim::{Concluded, HostNoise, VolleyPath, conclude};
+use netaware_units::Span;
+
+const AVAILABLE: [RateMethod; 5] =
+    [RateMethod::Available, RateMethod::Curve, RateMethod::Slops, RateMethod::Chirp, RateMethod::Spruce(1e9)];
+const CAPACITY: [RateMethod; 3] = [RateMethod::Capacity, RateMethod::Bulk, RateMethod::Pathrate];
+
+fn run(hops: &str, method: RateMethod, rtt: Span, limit: Span, seed: u64) -> Concluded {
+    let host = Instrument {
+        largest: 1500,
+        smallest: 200,
+        rtt,
+        send_gap: Span::from_micros(2),
+        send_error: Span(300),
+        receive_error: Span(500),
+        largest_burst: 200_000,
+        max_load: 0.1,
+        time_limit: limit,
+        carried: None,
+    };
+    let noise = HostNoise {
+        send_gap: Span::from_micros(2),
+        send_error: Span(300),
+        receive_error: Span(500),
+        ..HostNoise::default()
+    };
+    let scenario = Scenario::parse(&format!("about = 'a path that misleads'\n{hops}")).unwrap();
+    let mut path = VolleyPath::new(&scenario, FROM, seed, noise);
+    let ended = conclude(&mut path, &mut method.careful(&host, 1), rtt, |_, _| {});
+    let took = ended.took.secs_f64();
+    let load = ended.bytes() as f64 * 8e-6 / took;
+    match &ended.conclusion {
+        Ok(it) => println!(
+            "{method:?} {seed}: {took:.1} s, load {load:.2}, {:?} {:.2} ({:.2} .. {:.2}) {:?}",
+            it.bound,
+            it.rate.estimate / 1e6,
+            it.rate.lo / 1e6,
+            it.rate.hi / 1e6,
+            it.flags
+        ),
+        Err(why) => println!("{method:?} {seed}: {took:.1} s, load {load:.2}, {why:?}"),
+    }
+    ended
+}
+
+#[test]
+fn behind_a_policer_the_rate_of_its_link_is_no_figure() {
+    for (rate, burst) in [(25e6, "60kB"), (40e6, "250kB"), (100e6, "100kB"), (50e6, "1MB")] {
+        let hops = format!(
+            "[[hop]]\nrate = '1Gbit/s'\ndelay = '4ms'\n\
+             bucket = {{ kind = 'policer', rate = '{}bit/s', burst = '{burst}' }}\n\
+             [[hop]]\nrate = '1Gbit/s'\ndelay = '4ms'\n",
+            rate as u64
+        );
+        println!("{} Mbit/s, {burst}", rate / 1e6);
+        for method in AVAILABLE.into_iter().chain(CAPACITY) {
+            for seed in 0..2 {
+                let ended = run(&hops, method, Span::from_millis(16), Span::from_secs(30), seed);
+                let Ok(answer) = &ended.conclusion else { continue };
+                let row = format!("{method:?}, {rate}, {burst}: {answer:?}");
+                let is_told = answer.flags.iter().any(|flag| {
+                    matches!(
+                        flag,
+                        Flag::Policed { .. } | Flag::Shaped { .. } | Flag::Ambiguous | Flag::Lossy(_)
+                    )
+                });
+                assert!(is_told, "{row}");
+                match answer.bound {
+                    Bound::None => assert!((answer.rate.estimate / rate - 1.0).abs() < 0.2, "{row}"),
+                    Bound::AtLeast => {
+                        assert!(
+                            answer.rate.estimate <= rate * 1.01 && answer.rate.lo <= rate * 1.01,
+                            "{row}"
+                        );
+                    }
+                    Bound::AtMost => assert!(answer.rate.hi >= rate, "{row}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_load_behind_a_policer_is_that_of_what_lasts() {
+    // Its credit lets each train pass, and together they would be half of what lasts.
+    let hops = "[[hop]]\nrate = '1Gbit/s'\ndelay = '8ms'\n\
+                bucket = { kind = 'policer', rate = '40Mbit/s', burst = '250kB' }\n";
+    let ended = run(hops, RateMethod::Available, Span::from_millis(16), Span::from_secs(30), 1);
+    let load = ended.bytes() as f64 * 8.0 / ended.took.secs_f64();
+    assert!(load < 0.15 * 40e6, "{load}");
+    let answer = ended.conclusion.unwrap();
+    assert!(answer.flags.iter().any(|flag| matches!(flag, Flag::Policed { .. })), "{answer:?}");
+    assert!(answer.bound == Bound::AtLeast && answer.rate.lo > 0.5 * 40e6, "{answer:?}");
+}
+
+#[test]
+fn loss_by_chance_and_a_queue_that_is_too_short_are_no_policer() {
+    let rows = [
+        "[[hop]]\nrate = '20Mbit/s'\ndelay = '10ms'\nloss = 0.01\n",
+        "[[hop]]\nrate = '20Mbit/s'\ndelay = '10ms'\nloss = 0.03\n",
+        "[[hop]]\nrate = '20Mbit/s'\ndelay = '10ms'\nloss = 0.1\n",
+        "[[hop]]\nrate = '20Mbit/s'\ndelay = '10ms'\nloss = 0.3\n",
+        "[[hop]]\nrate = '10Mbit/s'\ndelay = '10ms'\nqueue = { packets = 5 }\n",
+        "[[hop]]\nrate = '100Mbit/s'\ndelay = '10ms'\nqueue = { packets = 20 }\n",
+        "[[hop]]\nrate = '1Mbit/s'\ndelay = '10ms'\nqueue = { packets = 3 }\n",
+    ];
+    let mut wrong = Vec::new();
+    for hops in rows {
+        println!("{hops}");
+        for method in AVAILABLE.into_iter().chain(CAPACITY) {
+            for seed in 0..3 {
+                let ended = run(hops, method, Span::from_millis(20), Span::from_secs(30), seed);
+                let is_policed = match &ended.conclusion {
+                    Ok(answer) => answer.flags.iter().any(|flag| matches!(flag, Flag::Policed { .. })),
+                    Err(why) => matches!(why, NoFigure::Policed { .. }),
+                };
+                if is_policed {
+                    wrong.push(format!("{method:?}, {seed}, {hops}: {:?}", ended.conclusion));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn two_links_that_take_turns_are_no_path_that_became_slower() {
+    let hops = "[[hop]]\nrate = '1Gbit/s'\ndelay = '500us'\n[[hop]]\nrate = '30Mbit/s'\ndelay = '10ms'\n\
+                members = { count = 2, balance = 'packet', delay_step = '7ms' }\nqueue = { bytes = '120kB' }\n";
+    for method in AVAILABLE.into_iter().chain(CAPACITY) {
+        for seed in 0..4 {
+            let ended = run(hops, method, Span::from_millis(28), Span::from_secs(30), seed);
+            match &ended.conclusion {
+                Ok(answer) => {
+                    let fell = answer.flags.iter().any(|flag| matches!(flag, Flag::Slower { .. }));
+                    assert!(!fell, "{method:?}, {seed}: {answer:?}");
+                }
+                Err(why) => assert!(!matches!(why, NoFigure::Slower { .. }), "{method:?}, {seed}: {why:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_path_that_is_gone_for_a_moment_has_a_figure_or_says_that_it_was_gone() {
+    for at in ["700ms", "1500ms", "2300ms", "2500ms", "2700ms", "3100ms", "3500ms", "3900ms"] {
+        let hops = format!(
+            "[[hop]]\nrate = '20Mbit/s'\ndelay = '1ms'\nqueue = {{ time = '50ms' }}\n\
+             outages = [{{ at = '{at}', for = '300ms' }}]\n"
+        );
+        println!("{at}");
+        for method in AVAILABLE.into_iter().chain(CAPACITY) {
+            for seed in 0..3 {
+                let ended = run(&hops, method, Span::from_millis(2), Span::from_secs(6), seed);
+                let row = format!("{method:?}, {at}, {seed}: {:?}", ended.conclusion);
+                match &ended.conclusion {
+                    Ok(answer) => {
+                        let too_low = answer.bound == Bound::AtLeast && answer.rate.lo < 10e6;
+                        assert!(!too_low, "{row}");
+                        assert!(answer.bound != Bound::None || answer.rate.contains(20e6), "{row}");
+                    }
+                    Err(why) => assert!(matches!(why, NoFigure::Interrupted { .. }), "{row}"),
+                }
+            }
+        }
+    }
+}
