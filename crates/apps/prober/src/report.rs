@@ -8,6 +8,7 @@ mod outages;
 pub(crate) mod owd;
 pub(crate) mod path_rates;
 pub(crate) mod reach;
+mod route;
 mod tcp;
 mod udp;
 
@@ -171,6 +172,7 @@ pub(crate) fn finish(
         let name = result.version.name();
         warnings.extend(tcp::warnings(&found.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
         warnings.extend(udp::warnings(&found.udp).into_iter().map(|warning| format!("{name}: {warning}")));
+        warnings.extend(route::Shift::of(found).map(|shift| shift.warning(result.version)));
         warnings.extend(outages::warning(found).map(|warning| format!("{name}: {warning}")));
         let fell = tcp::fell_behind(&result.tcp, &result.udp, &found.tcp);
         warnings.extend(fell.into_iter().map(|warning| format!("{name}: {warning}")));
@@ -283,7 +285,8 @@ fn version_result(lane: Lane, found: &Findings, ttl: Ttl) -> VersionResult {
         latency::note_hops(&mut result, &found.idle);
     }
     let connects = result.reach.as_ref().map(|reach| reach.connects.clone()).unwrap_or_default();
-    result.tcp = tcp::results(path, &found.tcp, result.latency.as_ref(), &connects);
+    let shift = route::Shift::of(found);
+    result.tcp = tcp::results(path, &found.tcp, result.latency.as_ref(), &connects, shift);
     result.udp = udp::results(path, &found.udp);
     if let Some(hole) = result.path.as_ref().and_then(PathFacts::black_hole) {
         for tcp in result.tcp.iter_mut().filter(|tcp| tcp.carried_nothing()) {

@@ -1,5 +1,6 @@
 //! Transfers over TCP that did not end as they should, one sentence for each kind.
 
+use netaware_probe::warm_up;
 use netaware_record::{Direction, LimitedBy, Outcome, TcpResult};
 use netaware_units::ByteCount;
 
@@ -26,6 +27,8 @@ enum Kind {
     /// For this reason, and too little had come to tell a rate.
     BrokeOffSoon(Option<String>),
     SpeedingUp,
+    /// It was no longer speeding up, but had not come to an even rate either.
+    Unsettled,
 }
 
 impl Kind {
@@ -37,9 +40,10 @@ impl Kind {
         if why.is_some() || tcp.outcome == Outcome::Failed {
             return Some(if tcp.goodput.is_some() { Self::BrokeOff(why) } else { Self::BrokeOffSoon(why) });
         }
-        let never_ended =
-            tcp.warm_up.as_ref().is_some_and(|it| it.rule == netaware_probe::warm_up::NEVER_ENDED);
-        (never_ended && tcp.limit.by != LimitedBy::RequestedRate).then_some(Self::SpeedingUp)
+        let never_ended = tcp.warm_up.as_ref().is_some_and(|it| it.rule == warm_up::NEVER_ENDED);
+        let has_grown = tcp.receiver_ticks.is_empty() || warm_up::has_grown(&tcp.receiver_ticks);
+        let kind = if has_grown { Self::SpeedingUp } else { Self::Unsettled };
+        (never_ended && tcp.limit.by != LimitedBy::RequestedRate).then_some(kind)
     }
 
     fn told(&self, members: &[&TcpResult]) -> String {
@@ -71,6 +75,10 @@ impl Kind {
             }
             Self::SpeedingUp if several => {
                 format!("{which} were still speeding up when they ended; a longer --time would show more")
+            }
+            Self::Unsettled => {
+                let were = if several { "were" } else { "was" };
+                format!("{which} {were} too short to tell what lasts; a longer --time would show more")
             }
             Self::SpeedingUp => {
                 format!("{which} was still speeding up when it ended; a longer --time would show more")
@@ -107,7 +115,7 @@ fn carried(members: &[&TcpResult]) -> Option<ByteCount> {
 #[cfg(test)]
 mod tests {
     use netaware_probe::limit::Across;
-    use netaware_record::{IpVersion, Limit, StreamEnd, TcpEnd, WarmUp};
+    use netaware_record::{IpVersion, Limit, ReceiverTick, StreamEnd, TcpEnd, WarmUp};
     use netaware_units::{BitRate, Span};
 
     use super::super::{Path, tcp};
@@ -125,7 +133,7 @@ mod tests {
             bytes: Some(ByteCount(548_352)),
             measured: Span::from_millis(249),
             warm_up: None,
-            ..tcp::results(path, &[round], None, &[]).remove(0)
+            ..tcp::results(path, &[round], None, &[], None).remove(0)
         }
     }
 
@@ -141,7 +149,7 @@ mod tests {
     }
 
     fn speeding_up() -> WarmUp {
-        WarmUp { omitted: Span::ZERO, rule: netaware_probe::warm_up::NEVER_ENDED.into() }
+        WarmUp { omitted: Span::ZERO, rule: warm_up::NEVER_ENDED.into() }
     }
 
     #[test]
@@ -179,5 +187,20 @@ mod tests {
         ];
         assert_eq!(found, want);
         assert_eq!(warnings(&[transfer(Reverse, 1)]), [""; 0]);
+        // A hole in the rate is no growth.
+        let tick = |(n, bytes): (i64, u64)| ReceiverTick {
+            end: Span::from_millis(50) * (n + 1),
+            length: Span::from_millis(50),
+            bytes: ByteCount(bytes),
+            ..ReceiverTick::default()
+        };
+        let hole = TcpResult {
+            receiver_ticks: (0..).zip([6000, 6000, 6000, 0, 0, 9000]).map(tick).collect(),
+            ..fast(Reverse, 4)
+        };
+        assert_eq!(
+            warnings(&[hole]),
+            ["TCP down with 4 streams was too short to tell what lasts; a longer --time would show more"]
+        );
     }
 }

@@ -13,6 +13,7 @@ use netaware_record::{
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, SendRate, Span};
 
+use super::route::Shift;
 use super::{Load, Path, latency, most_frequent, outages, worst};
 use crate::transfer::{TcpOrder, TcpRound};
 
@@ -167,6 +168,7 @@ pub(super) fn results(
     rounds: &[TcpRound],
     idle: Option<&LatencyResult>,
     connects: &[Span],
+    shift: Option<Shift>,
 ) -> Vec<TcpResult> {
     let mut kinds: Vec<(Direction, u16)> = Vec::new();
     for round in rounds {
@@ -179,7 +181,11 @@ pub(super) fn results(
         .into_iter()
         .filter_map(|kind| {
             let of_kind = |round: &&TcpRound| (round.order.direction, round.order.streams) == kind;
-            result(path, &rounds.iter().filter(of_kind).collect::<Vec<_>>(), idle, connects)
+            // The idle round trip is not that of a path that has become longer since.
+            let mut numbers = (0..).zip(rounds).filter(|(_, round)| of_kind(round)).map(|(number, _)| number);
+            let is_moved = shift.is_some_and(|shift| numbers.any(|number| shift.has_moved(number)));
+            let base = if is_moved { Base::Moved(shift?.after) } else { Base::Idle(idle) };
+            result(path, &rounds.iter().filter(of_kind).collect::<Vec<_>>(), base, connects)
         })
         .collect()
 }
@@ -193,8 +199,14 @@ pub(super) fn measured(round: &TcpRound, idle_rtt: Option<Span>) -> MeasuredRoun
         warm_up::asked(ticks, omit)
     } else {
         let loaded_rtt = loaded_rtt(round).unwrap_or_default();
-        let round_trip = idle_rtt.filter(|rtt| *rtt > Span::ZERO).or_else(|| own_round_trip(round));
-        warm_up::settled(warm_up::slow_start(ticks, round_trip.unwrap_or_default()), ticks, loaded_rtt)
+        let idle_rtt = idle_rtt.filter(|rtt| *rtt > Span::ZERO);
+        // The route may have become longer since.
+        let own = own_round_trip(round).filter(|own| idle_rtt.is_none_or(|idle| is_far_above(*own, idle)));
+        let round_trip = own.or(idle_rtt);
+        let round_trip = round_trip.unwrap_or_default();
+        let end = warm_up::settled(warm_up::slow_start(ticks, round_trip), ticks, loaded_rtt);
+        let is_whole = round.ended.outcome == Outcome::Complete;
+        if is_whole { warm_up::unless_full_at_once(end, slices(round), round_trip) } else { end }
     };
     MeasuredRound { ticks, warm_up, at_start: with_the_first_byte(round) }
 }
@@ -211,8 +223,12 @@ fn with_the_first_byte(round: &TcpRound) -> ByteCount {
     ByteCount(first.map_or(0, |read| read.0.min(of_slice)))
 }
 
+fn is_far_above(round_trip: Span, idle: Span) -> bool {
+    netaware_probe::shift::is_far_above(round_trip, idle)
+}
+
 /// The smallest round trip that the sender's TCP has seen.
-fn own_round_trip(round: &TcpRound) -> Option<Span> {
+pub(super) fn own_round_trip(round: &TcpRound) -> Option<Span> {
     let streams = round.ended.tcp_sender.iter().flat_map(|end| &end.streams);
     let smallest = streams.filter_map(|stream| stream.min_rtt);
     let of_slices = round.ended.sender_ticks.iter().filter_map(|tick| tick.rtt);
@@ -278,14 +294,21 @@ fn loaded_rtt(round: &TcpRound) -> Option<Span> {
     rtts.get(rtts.len() / 2).copied()
 }
 
-fn result(
-    path: Path,
-    rounds: &[&TcpRound],
-    idle: Option<&LatencyResult>,
-    connects: &[Span],
-) -> Option<TcpResult> {
+/// What a path's round trip without load was when a transfer ran.
+#[derive(Clone, Copy)]
+enum Base<'a> {
+    /// As before, if that was measured.
+    Idle(Option<&'a LatencyResult>),
+    /// It had become longer, to about this.
+    Moved(Span),
+}
+
+fn result(path: Path, rounds: &[&TcpRound], base: Base<'_>, connects: &[Span]) -> Option<TcpResult> {
     let order = &rounds.last()?.order;
-    let idle_rtt = idle.and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
+    let (idle, idle_rtt) = match base {
+        Base::Idle(idle) => (idle, idle.and_then(|idle| idle.rtt).map(|rtt| rtt.p50)),
+        Base::Moved(after) => (None, Some(after)),
+    };
     let measured: Vec<MeasuredRound<'_>> = rounds.iter().map(|round| measured(round, idle_rtt)).collect();
     let reached = goodput(&measured);
     let interval = reached.as_ref().and_then(|reached| reached.interval);
@@ -526,6 +549,7 @@ fn judge(
     across: Across,
 ) -> Limit {
     let all = rounds.len();
+    let is_held_down = is_held_down(rounds, measured);
     // The figures behind a verdict are those of its round, and the rows above count all of them.
     let of_round = |number: usize, limit: Limit| {
         let which = if all > 1 { format!("in round {number} of {all}: ") } else { String::new() };
@@ -538,16 +562,46 @@ fn judge(
                 sender: round.ended.tcp_sender.as_ref()?,
                 receiver: round.ended.tcp_receiver.as_ref()?,
                 goodput: goodput(std::slice::from_ref(measured))?.rate,
-                requested: round.order.requested_rate(),
+                requested: round.order.cap.or(round.order.requested_rate()),
                 idle_rtt,
                 loaded_rtt: load.and_then(|load| load.latency.rtt).map(|rtt| rtt.p50),
                 counted: measured.counted(),
+                is_held_down,
                 across,
             });
+            let limit = unless_unsettled(by_owner(limit, round), round, measured);
             Some(of_round(number, limit))
         })
         .collect();
     if verdicts.is_empty() { undecided(rounds) } else { most_frequent(&verdicts) }
+}
+
+/// Whether each round that no outage fell into began far faster than it went on.
+fn is_held_down(rounds: &[&TcpRound], measured: &[MeasuredRound<'_>]) -> bool {
+    let mut whole = rounds.iter().zip(measured).filter(|(round, _)| !is_cut(round)).peekable();
+    whole.peek().is_some() && whole.all(|(_, measured)| slowing_down([measured]).is_some())
+}
+
+/// A rate that nobody asked for, but the responder's owner allowed no more.
+fn by_owner(limit: Limit, round: &TcpRound) -> Limit {
+    let Some(cap) = round.order.cap.filter(|_| limit.by == LimitedBy::RequestedRate) else { return limit };
+    let evidence = format!("the responder's owner allows no more than {cap}, which was reached");
+    Limit { evidence, ..limit }
+}
+
+/// A transfer that had not settled when it ended has not shown what the network carries.
+fn unless_unsettled(limit: Limit, round: &TcpRound, measured: &MeasuredRound<'_>) -> Limit {
+    let is_nobodys = matches!(limit.by, LimitedBy::Network | LimitedBy::Shaper | LimitedBy::Unknown);
+    let is_whole = round.ended.outcome == Outcome::Complete;
+    if !is_nobodys || !is_whole || measured.warm_up != warm_up::WarmUpEnd::NeverEnded {
+        return limit;
+    }
+    let what = if warm_up::has_grown(measured.ticks) {
+        "still speeding up when it ended"
+    } else {
+        "too short to tell what lasts"
+    };
+    Limit::new(LimitedBy::Unknown, format!("{what}; {}", limit.evidence))
 }
 
 /// Why no round has a verdict.
@@ -776,7 +830,7 @@ mod tests {
         };
         let path = Path { version: IpVersion::V4, across: Across::Network };
         let said = |rounds: &[TcpRound]| {
-            let results = results(path, rounds, None, &[Span::from_millis(40)]);
+            let results = results(path, rounds, None, &[Span::from_millis(40)], None);
             fell_behind(&results, &[], rounds)
         };
         let fell = said(&[round(&one, 1), round(&four, 4)]);
@@ -805,7 +859,7 @@ mod tests {
         };
         let path = Path { version: IpVersion::V4, across: Across::Network };
         let said = |rounds: &[TcpRound]| {
-            let results = results(path, rounds, None, &[Span::from_millis(40)]);
+            let results = results(path, rounds, None, &[Span::from_millis(40)], None);
             fell_behind(&results, &[], rounds)
         };
         let met = |lost: std::ops::Range<u64>| TcpRound {
@@ -823,7 +877,7 @@ mod tests {
         let emptied = [34, 34, 34, 34, 34, 34, 34, 3, 3, 3, 3, 3, 3, 3, 3, 3];
         let evidence = |lost: std::ops::Range<u64>| {
             let hit = TcpRound { load: Some(outages::tests::run(60, lost)), ..round(&emptied, 4) };
-            results(path, &[hit], None, &[]).remove(0).limit.evidence
+            results(path, &[hit], None, &[], None).remove(0).limit.evidence
         };
         assert!(evidence(0..0).contains("token bucket"), "{}", evidence(0..0));
     }
