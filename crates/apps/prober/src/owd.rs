@@ -179,7 +179,7 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                     });
                     let local = flow.run.local.map(|local| local.ip());
                     result.unreachable =
-                        ceased.map(|ceased| broke_off::unreachable(&ceased, "packets", local));
+                        ceased.map(|ceased| broke_off::unreachable(&ceased, "packets", local, Some(to)));
                     let mut owd = report::owd::result(*version, request, &flow);
                     if let Some(ceased) = ceased {
                         owd.unknown_are(ceased.unanswered);

@@ -6,7 +6,7 @@ use netaware_units::ByteCount;
 
 /// What a person has to know of how the transfers of one version ended. Those that ended alike
 /// share a sentence.
-pub(super) fn warnings(transfers: &[TcpResult]) -> Vec<String> {
+pub(super) fn warnings<'a>(transfers: impl IntoIterator<Item = &'a TcpResult>) -> Vec<String> {
     let mut kinds: Vec<(Kind, Vec<&TcpResult>)> = Vec::new();
     for transfer in transfers {
         let Some(kind) = Kind::of(transfer) else { continue };
@@ -27,6 +27,8 @@ enum Kind {
     /// For this reason, and too little had come to tell a rate.
     BrokeOffSoon(Option<String>),
     SpeedingUp,
+    /// All of its bytes had come before it had reached its rate.
+    TooFewBytes,
     /// It was no longer speeding up, but had not come to an even rate either.
     Unsettled,
 }
@@ -42,7 +44,11 @@ impl Kind {
         }
         let never_ended = tcp.warm_up.as_ref().is_some_and(|it| it.rule == warm_up::NEVER_ENDED);
         let has_grown = tcp.receiver_ticks.is_empty() || warm_up::has_grown(&tcp.receiver_ticks);
-        let kind = if has_grown { Self::SpeedingUp } else { Self::Unsettled };
+        let kind = match (tcp.planned, has_grown) {
+            (None, _) => Self::TooFewBytes,
+            (Some(_), true) => Self::SpeedingUp,
+            (Some(_), false) => Self::Unsettled,
+        };
         (never_ended && tcp.limit.by != LimitedBy::RequestedRate).then_some(kind)
     }
 
@@ -76,6 +82,11 @@ impl Kind {
             Self::SpeedingUp if several => {
                 format!("{which} were still speeding up when they ended; a longer --time would show more")
             }
+            Self::TooFewBytes => {
+                format!(
+                    "{which} ended with the last of the bytes, too soon to tell what lasts; more bytes would show more"
+                )
+            }
             Self::Unsettled => {
                 let were = if several { "were" } else { "was" };
                 format!("{which} {were} too short to tell what lasts; a longer --time would show more")
@@ -94,7 +105,7 @@ fn cause(why: &str) -> String {
 }
 
 /// "TCP down with 1 and 4 streams, TCP up with 1 stream".
-fn named(members: &[&TcpResult]) -> String {
+pub(super) fn named(members: &[&TcpResult]) -> String {
     let of = |direction: Direction| {
         let streams: Vec<u16> =
             members.iter().filter(|tcp| tcp.pedigree.direction == direction).map(|tcp| tcp.streams).collect();
@@ -113,7 +124,7 @@ fn carried(members: &[&TcpResult]) -> Option<ByteCount> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use netaware_probe::limit::Across;
     use netaware_record::{IpVersion, Limit, ReceiverTick, StreamEnd, TcpEnd, WarmUp};
     use netaware_units::{BitRate, Span};
@@ -123,7 +134,7 @@ mod tests {
     use crate::bulk::Ended;
     use crate::transfer::{TcpOrder, TcpRound};
 
-    fn transfer(direction: Direction, streams: u16) -> TcpResult {
+    pub(in crate::report) fn transfer(direction: Direction, streams: u16) -> TcpResult {
         let order = TcpOrder { streams, ..TcpOrder::new(direction, Span::from_millis(50)) };
         let round = TcpRound { order, ended: Ended::default(), arrived: None, load: None };
         let path = Path { version: IpVersion::V6, across: Across::Network };
@@ -187,6 +198,14 @@ mod tests {
         ];
         assert_eq!(found, want);
         assert_eq!(warnings(&[transfer(Reverse, 1)]), [""; 0]);
+        let by_bytes = TcpResult { planned: None, ..fast(Reverse, 2) };
+        assert_eq!(
+            warnings(&[by_bytes]),
+            [
+                "TCP down with 2 streams ended with the last of the bytes, too soon to tell what lasts; more bytes would \
+              show more"
+            ]
+        );
         // A hole in the rate is no growth.
         let tick = |(n, bytes): (i64, u64)| ReceiverTick {
             end: Span::from_millis(50) * (n + 1),
