@@ -569,11 +569,18 @@ fn judge(
                 is_held_down,
                 across,
             });
-            let limit = unless_unsettled(by_owner(limit, round), round, measured);
-            Some(of_round(number, limit))
+            Some(of_round(number, by_owner(limit, round)))
         })
         .collect();
-    if verdicts.is_empty() { undecided(rounds) } else { most_frequent(&verdicts) }
+    if verdicts.is_empty() {
+        return undecided(rounds);
+    }
+    // One round that had not settled makes all of them together a lower bound.
+    let why = (1..).zip(rounds.iter().zip(measured)).find_map(|(number, (round, measured))| {
+        unsettled(round, measured)
+            .map(|what| if all > 1 { format!("{what} (round {number})") } else { what.to_owned() })
+    });
+    taken_back(most_frequent(&verdicts), why)
 }
 
 /// Whether each round that no outage fell into began far faster than it went on.
@@ -589,19 +596,28 @@ fn by_owner(limit: Limit, round: &TcpRound) -> Limit {
     Limit { evidence, ..limit }
 }
 
-/// A transfer that had not settled when it ended has not shown what the network carries.
-fn unless_unsettled(limit: Limit, round: &TcpRound, measured: &MeasuredRound<'_>) -> Limit {
-    let is_nobodys = matches!(limit.by, LimitedBy::Network | LimitedBy::Shaper | LimitedBy::Unknown);
+/// What a whole transfer was that had not settled when it ended.
+fn unsettled(round: &TcpRound, measured: &MeasuredRound<'_>) -> Option<&'static str> {
     let is_whole = round.ended.outcome == Outcome::Complete;
-    if !is_nobodys || !is_whole || measured.warm_up != warm_up::WarmUpEnd::NeverEnded {
-        return limit;
+    let has_settled = measured.warm_up != warm_up::WarmUpEnd::NeverEnded;
+    if !is_whole || has_settled {
+        return None;
     }
-    let what = if warm_up::has_grown(measured.ticks) {
+    Some(if warm_up::has_grown(measured.ticks) {
         "still speeding up when it ended"
     } else {
         "too short to tell what lasts"
-    };
-    Limit::new(LimitedBy::Unknown, format!("{what}; {}", limit.evidence))
+    })
+}
+
+/// A transfer that had not settled has not shown what the network carries.
+fn taken_back(limit: Limit, unsettled: Option<String>) -> Limit {
+    match (limit.by, unsettled) {
+        (LimitedBy::Network | LimitedBy::Shaper | LimitedBy::Unknown, Some(what)) => {
+            Limit::new(LimitedBy::Unknown, format!("{what}; {}", limit.evidence))
+        }
+        _ => limit,
+    }
 }
 
 /// Why no round has a verdict.
@@ -880,6 +896,33 @@ mod tests {
             results(path, &[hit], None, &[], None).remove(0).limit.evidence
         };
         assert!(evidence(0..0).contains("token bucket"), "{}", evidence(0..0));
+    }
+
+    /// 45 Mbit/s of a path of 86, and still doubling.
+    #[test]
+    fn a_transfer_that_was_still_speeding_up_is_not_limited_by_the_network() {
+        let limit = |by| Limit::new(by, "3 segments sent again");
+        let ramp = slices(&[2, 5, 8, 16, 29, 53, 29, 100]);
+        let order = TcpOrder {
+            duration: Span::from_millis(400),
+            ..TcpOrder::new(Direction::Reverse, Span::from_millis(50))
+        };
+        let ended = Ended { receiver_ticks: ramp, outcome: Outcome::Complete, ..Ended::default() };
+        let round = TcpRound { order, ended, arrived: None, load: None };
+        let of = |round: &TcpRound| {
+            unsettled(round, &measured(round, Some(Span::from_millis(49)))).map(str::to_owned)
+        };
+        let found = taken_back(limit(LimitedBy::Network), of(&round));
+        assert_eq!(found.by, LimitedBy::Unknown);
+        assert_eq!(found.evidence, "still speeding up when it ended; 3 segments sent again");
+        // A host, or the rate that was asked for, stays the limit.
+        for by in [LimitedBy::SenderCpu, LimitedBy::ReceiveWindow, LimitedBy::RequestedRate] {
+            assert_eq!(taken_back(limit(by), of(&round)).by, by);
+        }
+        assert_eq!(taken_back(limit(LimitedBy::Network), None).by, LimitedBy::Network);
+        let settled =
+            Ended { receiver_ticks: slices(&[40; 8]), outcome: Outcome::Complete, ..Ended::default() };
+        assert_eq!(of(&TcpRound { ended: settled, ..round }), None);
     }
 
     #[test]
