@@ -196,6 +196,7 @@ pub(crate) fn finish(
         let what = "the responder ended a transfer early; the figures stand for the time that was measured";
         warnings.push(what.to_owned());
     }
+    warnings.extend(opened.request.options.get("dscp").map(|class| not_looked_at(class)));
     let comparison = comparison::compare(&versions, findings);
     let mut record = Record { responder, comparison, ..opened.record(told, versions, warnings, &local) };
     record.settle();
@@ -210,6 +211,14 @@ pub(crate) fn finish(
         record.warnings.push(what.to_owned());
     }
     record
+}
+
+/// Packets were marked, and nobody has seen what became of the marks.
+fn not_looked_at(class: &str) -> String {
+    format!(
+        "whether the path keeps DSCP {class} was not looked at; 'netaware owd --dscp {class}' tells with which one packets \
+         arrive at 'netaware serve --stamp'"
+    )
 }
 
 fn has_broken_transfer(record: &Record) -> bool {

@@ -1,15 +1,16 @@
-//! Whether the round trip of a path rose in the midst of a measurement, and stayed so.
+//! Whether the round trip of a path rose or fell in the midst of a measurement, and stayed so.
 //!
 //! **Measures** the smallest round trips of phases that follow each other, and finds the moment
-//! since when each of them is far above each before. **Assumes** that every phase has met the path
+//! since when each of them is far above, or far below, each before. **Assumes** that every phase has met the path
 //! without a queue of our own once, as a transfer does that begins on a drained path: what a load
 //! adds is gone from the smallest round trip of the next phase. **Biased** towards no change: one
 //! phase that saw the old round trip again hides it, and so does a change in the last phase. Other
-//! traffic that fills a queue for all of the rest looks the same as a longer route.
+//! traffic that fills a queue for all of the rest looks the same as a longer route, and a radio link
+//! that wakes up the same as a shorter one.
 
 use netaware_units::Span;
 
-/// A round trip that rose and stayed so.
+/// A round trip that rose or fell, and stayed so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shift {
     /// The median of the phases before.
@@ -20,18 +21,22 @@ pub struct Shift {
     pub from: usize,
 }
 
-/// The rise that separates the smallest round trips of phases, in the order run; `None` where none
-/// of them is far above all before for the rest.
+/// What separates the smallest round trips of phases, in the order run; `None` where there is no
+/// moment from which all are far from all before.
 pub fn shift(least: &[Span]) -> Option<Shift> {
     let splits = (1..least.len()).filter_map(|from| {
         let (before, after) = least.split_at(from);
-        let (highest, lowest) = (before.iter().copied().max()?, after.iter().copied().min()?);
-        let is_far = after.len() >= MIN_AFTER && is_far_above(lowest, highest);
-        is_far.then(|| {
-            Some((lowest - highest, Shift { before: median(before)?, after: median(after)?, from }))
-        })?
+        let by = rise(before, after).or_else(|| rise(after, before).filter(|_| before.len() >= MIN_PHASES));
+        let by = by.filter(|_| after.len() >= MIN_PHASES)?;
+        Some((by, Shift { before: median(before)?, after: median(after)?, from }))
     });
     splits.max_by_key(|(by, _)| *by).map(|(_, shift)| shift)
+}
+
+/// By how much all of the one are above all of the others, where that is far.
+fn rise(low: &[Span], high: &[Span]) -> Option<Span> {
+    let (highest, lowest) = (low.iter().copied().max()?, high.iter().copied().min()?);
+    is_far_above(lowest, highest).then(|| lowest - highest)
 }
 
 /// Whether the smallest round trip of one phase is so far above that of another one that the path
@@ -47,7 +52,7 @@ fn median(spans: &[Span]) -> Option<Span> {
 }
 
 /// One phase may have met a queue that was not ours for all of its time.
-const MIN_AFTER: usize = 2;
+const MIN_PHASES: usize = 2;
 /// Round trips of radio links differ by less from phase to phase, and busy hosts add less.
 const WORTH_SAYING: Span = Span::from_millis(10);
 
@@ -68,10 +73,17 @@ mod tests {
     }
 
     #[test]
+    fn a_route_that_became_shorter_is_told_as_well() {
+        let want = Shift { before: Span::from_millis(120), after: Span::from_millis(40), from: 3 };
+        assert_eq!(of(&[120, 121, 120, 41, 40, 40]), Some(want));
+    }
+
+    #[test]
     fn a_queue_that_drains_after_its_load_is_no_longer_route() {
         assert_eq!(of(&[20, 20, 1500, 20, 1500, 20]), None);
         assert_eq!(of(&[20, 20, 20, 1500]), None, "the last phase alone");
         assert_eq!(of(&[20, 90, 90, 20, 20]), None, "it came back");
+        assert_eq!(of(&[90, 20, 20, 20]), None, "the first phase alone met a queue");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A path whose round trip became longer in the midst.
+//! A path whose round trip became longer or shorter in the midst.
 //!
 //! **Measures** the smallest round trip of each phase of one version: of idle requests, and of
 //! those beside each transfer with TCP's own, both of which begin before the transfer has filled a
@@ -13,7 +13,7 @@ use super::{Findings, tcp};
 use crate::echo::EchoRun;
 use crate::transfer::TcpRound;
 
-/// A round trip that rose and stayed so.
+/// A round trip that rose or fell, and stayed so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shift {
     pub(super) before: Span,
@@ -45,8 +45,16 @@ impl Shift {
         self.first_transfer.is_none()
     }
 
+    fn has_risen(&self) -> bool {
+        self.after > self.before
+    }
+
     pub(super) fn told(&self) -> String {
-        format!("the path's round trip rose in the midst, from about {} to about {}", self.before, self.after)
+        let how = if self.has_risen() { "rose" } else { "fell" };
+        format!(
+            "the path's round trip {how} in the midst, from about {} to about {}",
+            self.before, self.after
+        )
     }
 
     /// The warning of one version.
@@ -57,11 +65,12 @@ impl Shift {
             "and stayed so between the transfers: what came after is not compared with the idle round trip"
                 .to_owned()
         };
-        format!(
-            "{}: {}, {what}; its route has become longer, or other traffic filled a queue for the rest of the time",
-            version.name(),
-            self.told()
-        )
+        let why = if self.has_risen() {
+            "its route has become longer, or other traffic filled a queue for the rest of the time"
+        } else {
+            "its route has become shorter, other traffic no longer filled a queue, or a radio link woke up"
+        };
+        format!("{}: {}, {what}; {why}", version.name(), self.told())
     }
 }
 
@@ -138,6 +147,8 @@ mod tests {
             "IPv6: the path's round trip rose in the midst, from about 20.0 ms to about 90.0 ms, "
         ));
         assert_eq!(of(&[20, 20], &[(20, 2000), (20, 1500), (20, 2000)]), None);
+        let shorter = of(&[120, 120], &[(40, 60), (40, 45)]).unwrap().warning(IpVersion::V4);
+        assert!(shorter.contains(" fell in the midst, from about 120 ms to about 40.0 ms, "), "{shorter}");
         // The `latency` command has one long run.
         let run = answered_in(400, |seq| if seq < 210 { 20 } else { 90 });
         let seen = Shift::of(&Findings { idle: vec![run], ..Findings::default() });

@@ -206,7 +206,11 @@ pub(super) fn measured(round: &TcpRound, idle_rtt: Option<Span>) -> MeasuredRoun
         let round_trip = round_trip.unwrap_or_default();
         let end = warm_up::settled(warm_up::slow_start(ticks, round_trip), ticks, loaded_rtt);
         let is_whole = round.ended.outcome == Outcome::Complete;
-        if is_whole { warm_up::unless_full_at_once(end, slices(round), round_trip) } else { end }
+        let end = if is_whole { warm_up::unless_full_at_once(end, slices(round), round_trip) } else { end };
+        // A rate of two segments is no rate, however evenly those behind them came.
+        let bytes: ByteCount = ticks.iter().map(|tick| tick.bytes).sum();
+        let is_little = end == warm_up::WarmUpEnd::NoneSeen && bytes < ENOUGH;
+        if is_little { warm_up::WarmUpEnd::NeverEnded } else { end }
     };
     MeasuredRound { ticks, warm_up, at_start: with_the_first_byte(round) }
 }
@@ -222,6 +226,9 @@ fn with_the_first_byte(round: &TcpRound) -> ByteCount {
     let of_slice = round.ended.receiver_ticks.first().map_or(0, |tick| tick.bytes.0);
     ByteCount(first.map_or(0, |read| read.0.min(of_slice)))
 }
+
+/// Eight segments: what comes in one slice or in its neighbour is an eighth of them at most.
+const ENOUGH: ByteCount = ByteCount(8 * 1448);
 
 fn is_far_above(round_trip: Span, idle: Span) -> bool {
     netaware_probe::shift::is_far_above(round_trip, idle)
@@ -896,6 +903,30 @@ mod tests {
             results(path, &[hit], None, &[], None).remove(0).limit.evidence
         };
         assert!(evidence(0..0).contains("token bucket"), "{}", evidence(0..0));
+    }
+
+    /// 20 kbit/s: a segment each 0.6 s, of which two count.
+    #[test]
+    fn the_rate_of_two_segments_is_not_that_of_a_full_path() {
+        let of = |bytes: u64| {
+            let length = Span::from_millis(600);
+            let tick = |n: i64| ReceiverTick {
+                end: length * (n + 1),
+                length,
+                bytes: ByteCount(bytes),
+                ..ReceiverTick::default()
+            };
+            let order = TcpOrder { duration: length * 2, ..TcpOrder::new(Direction::Forward, length) };
+            let ended = Ended {
+                receiver_ticks: (0..6).map(tick).collect(),
+                outcome: Outcome::Complete,
+                ..Ended::default()
+            };
+            measured(&TcpRound { order, ended, arrived: None, load: None }, Some(Span::from_millis(60)))
+                .warm_up
+        };
+        assert_eq!(of(1448), WarmUpEnd::NeverEnded);
+        assert_eq!(of(14_480), WarmUpEnd::NoneSeen);
     }
 
     /// 45 Mbit/s of a path of 86, and still doubling.
