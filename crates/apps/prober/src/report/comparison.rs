@@ -189,7 +189,7 @@ impl Pair<'_> {
                 .or_else(|| self.udp_outage(direction))
                 .or_else(|| self.changed()),
             Metric::IdleLoss => self.outage(),
-            Metric::IdleRtt | Metric::DelayVariation => self.moved(|shift| shift.is_among_idle()),
+            Metric::IdleRtt | Metric::DelayVariation => self.moved(Shift::is_among_idle),
             Metric::Connect => None,
         }
     }

@@ -124,7 +124,7 @@ mod tests {
             vec![SenderTick { rtt: Some(Span::from_millis(loaded_ms)), ..SenderTick::default() }];
         TcpRound {
             order: TcpOrder::new(Direction::Forward, slice),
-            ended: Ended { receiver_ticks, sender_ticks, ..Ended::default() },
+            ended: Ended { sender_ticks, receiver_ticks, ..Ended::default() },
             arrived: None,
             load: Some(answered_in(40, |seq| if seq < 2 { first_ms } else { loaded_ms })),
         }
