@@ -109,7 +109,7 @@ impl Turn<'_, '_> {
     /// Somebody answered, and then no more until the end.
     pub(crate) fn breaks_off(&mut self, ceased: &Ceased) {
         let local = self.socket.local().map(ZonedIp::ip);
-        self.result.unreachable = Some(broke_off::unreachable(ceased, "questions", local));
+        self.result.unreachable = Some(broke_off::unreachable(ceased, "questions", local, None));
     }
 
     /// The advice to give where nobody answered: `usual`, unless this host knows the reason.

@@ -1,22 +1,35 @@
 //! What is said of a version over which nothing came any more until the end of what was asked.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use netaware_record::Unreachable;
 use netaware_stats::ceasing::Ceased;
 
+use crate::report;
+use crate::stage::OWN_HOST;
+
 /// Why it was not measured to its end. `asked` names the questions; `local` is this host's address,
-/// whose interface may be down.
-pub(crate) fn unreachable(ceased: &Ceased, asked: &str, local: Option<IpAddr>) -> Unreachable {
+/// whose interface may be down, and `to` the other end, to which it may let nothing out.
+pub(crate) fn unreachable(
+    ceased: &Ceased,
+    asked: &str,
+    local: Option<IpAddr>,
+    to: Option<SocketAddr>,
+) -> Unreachable {
     let lost_network = local.and_then(netaware_host::lost_network);
     let is_own = lost_network.is_some();
+    let barred = || local.zip(to).and_then(|(local, to)| report::refused_here(local, to));
+    let barred = if is_own { None } else { barred() };
     let advice = if is_own {
         "bring it up, and try again"
+    } else if barred.is_some() {
+        OWN_HOST
     } else {
         "a way there or back has failed, or the other end has: try again, and see whether it still answers"
     };
     let (stage, advice) = ("measure".to_owned(), advice.to_owned());
-    Unreachable { stage, reason: reason(ceased, asked, lost_network.as_deref()), advice }
+    let barred = barred.map(|why| format!("this host lets nothing out to it: {why}"));
+    Unreachable { stage, reason: reason(ceased, asked, lost_network.or(barred).as_deref()), advice }
 }
 
 fn reason(ceased: &Ceased, asked: &str, lost_network: Option<&str>) -> String {

@@ -12,6 +12,7 @@ use netaware_units::{ByteCount, Mono, SendRate, Span};
 use crate::attach;
 use crate::echo::{EchoFlow, EchoOrder, EchoRun, EchoSizes};
 use crate::progress::{Progress, Watch};
+use crate::report;
 use crate::request::Target;
 use crate::resolve::{Resolved, resolve};
 use crate::session::Session;
@@ -300,9 +301,14 @@ impl Lane {
         let Some(session) = &mut self.session else { return };
         let mut cause = session.link.explain(cause);
         if matches!(cause, Cause::Lost(_) | Cause::Unheard(_))
-            && let Some(what) = self.local.and_then(netaware_host::lost_network)
+            && let Some(local) = self.local
         {
-            cause = Cause::Cut(what);
+            let refused = || report::refused_here(local, session.link.peer());
+            if let Some(what) = netaware_host::lost_network(local) {
+                cause = Cause::Cut(what);
+            } else if let Some(why) = refused() {
+                cause = Cause::Barred(why);
+            }
         }
         let failure = session.failure(stage, cause);
         if matches!(failure.cause, Cause::Unheard(_)) {

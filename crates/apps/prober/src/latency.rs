@@ -244,7 +244,8 @@ fn break_off(lane: &mut Lane, runs: &mut [EchoRun]) {
         let round = std::mem::take(&mut run.round);
         run.round = round.not_knowing_of(silent);
     }
-    lane.break_off(broke_off::unreachable(&ceased, "requests", lane.local));
+    let peer = lane.session().map(|session| session.link.peer());
+    lane.break_off(broke_off::unreachable(&ceased, "requests", lane.local, peer));
 }
 
 /// Of all blocks; those over TCP tell nothing of it.

@@ -185,12 +185,14 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                     });
                     let local = flow.run.local.map(|local| local.ip());
                     result.unreachable =
-                        ceased.map(|ceased| broke_off::unreachable(&ceased, "packets", local));
+                        ceased.map(|ceased| broke_off::unreachable(&ceased, "packets", local, Some(to)));
                     let mut owd = report::owd::result(*version, request, &flow);
                     if let Some(ceased) = ceased {
                         owd.unknown_are(ceased.unanswered);
                     }
                     warnings.extend(warnings_of(*version, &flow, request.interval, owd.lost_somewhere));
+                    let class = owd.forward.dscp;
+                    warnings.extend(rewritten(*version, request.target.options.dscp, class));
                     result.owd = Some(owd);
                 }
             }
@@ -532,6 +534,15 @@ fn fell_silent(last: u64, counts: &StampCounts, interval: Span, patience: Span) 
     ceasing.ceased(patience)
 }
 
+/// That somebody on the way wrote another class into the packets than was sent.
+fn rewritten(version: IpVersion, sent: u8, arrived: Option<u8>) -> Option<String> {
+    let arrived = arrived.filter(|arrived| *arrived != sent)?;
+    let name = version.name();
+    Some(format!(
+        "{name}: packets sent with DSCP {sent} arrived with DSCP {arrived}: the path writes it over"
+    ))
+}
+
 fn warnings_of(version: IpVersion, flow: &Flow, interval: Span, lost_somewhere: u64) -> Vec<String> {
     let name = version.name();
     let mut warnings = Vec::new();
@@ -570,6 +581,16 @@ const LOOK_PATIENCE: Span = Span::from_millis(2500);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_class_that_arrives_as_another_is_said_with_both() {
+        let said = rewritten(IpVersion::V4, 46, Some(8)).unwrap();
+        assert_eq!(said, "IPv4: packets sent with DSCP 46 arrived with DSCP 8: the path writes it over");
+        assert_eq!(
+            [rewritten(IpVersion::V4, 46, Some(46)), rewritten(IpVersion::V4, 46, None)],
+            [None, None]
+        );
+    }
 
     /// What is said of a run whose flows show this patience and are over then.
     fn said(patience: &[Span]) -> Vec<String> {

@@ -2,17 +2,19 @@
 
 mod comparison;
 mod ends;
+mod hole;
 pub(crate) mod hops;
 mod latency;
 mod outages;
 pub(crate) mod owd;
 pub(crate) mod path_rates;
 pub(crate) mod reach;
+mod route;
 mod tcp;
 mod udp;
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use netaware_engine::NotSent;
 use netaware_io::clock;
@@ -22,7 +24,7 @@ use netaware_io::zone::ZonedIp;
 use netaware_probe::limit::Across;
 use netaware_record::{
     CpuUse, DelaySummary, Direction, HistogramShape, HostInfo, IpVersion, LEFT_OUT, Limit, LimitedBy,
-    Outcome, PathFacts, Record, Request, SCHEMA_VERSION, TcpResult, VersionResult,
+    Outcome, PathFacts, Record, Request, SCHEMA_VERSION, VersionResult,
 };
 use netaware_stats::patience::Waiting;
 use netaware_units::{BitRate, Mono, Span, Wall};
@@ -54,6 +56,12 @@ pub(crate) fn refusal(errno: i32) -> String {
         std::io::ErrorKind::PermissionDenied => format!("{said}: its own firewall drops them"),
         _ => said.to_string(),
     }
+}
+
+/// Why this host itself lets nothing out from one of its addresses to the responder.
+pub(crate) fn refused_here(from: IpAddr, to: SocketAddr) -> Option<String> {
+    let error = netaware_io::options::refused_here(from, to)?;
+    Some(error.raw_os_error().map_or_else(|| error.to_string(), refusal))
 }
 
 /// A patience among the options of a record.
@@ -171,19 +179,32 @@ pub(crate) fn finish(
         let name = result.version.name();
         warnings.extend(tcp::warnings(&found.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
         warnings.extend(udp::warnings(&found.udp).into_iter().map(|warning| format!("{name}: {warning}")));
+        warnings.extend(route::Shift::of(found).map(|shift| shift.warning(result.version)));
+        warnings.extend(latency::bad_answers(found).map(|warning| format!("{name}: {warning}")));
         warnings.extend(outages::warning(found).map(|warning| format!("{name}: {warning}")));
         let fell = tcp::fell_behind(&result.tcp, &result.udp, &found.tcp);
         warnings.extend(fell.into_iter().map(|warning| format!("{name}: {warning}")));
+    }
+    let mut left_out = Vec::new();
+    for result in &versions {
+        let streams = hole::take_left_out(result, &mut warnings);
+        warnings.extend(hole::warning(result, &streams));
+        left_out.push(streams);
     }
     warnings.extend(warnings_of(&versions, told));
     if cut.contains(&Cut::Unexplained) {
         let what = "the responder ended a transfer early; the figures stand for the time that was measured";
         warnings.push(what.to_owned());
     }
+    warnings.extend(opened.request.options.get("dscp").map(|class| not_looked_at(class)));
     let comparison = comparison::compare(&versions, findings);
     let mut record = Record { responder, comparison, ..opened.record(told, versions, warnings, &local) };
     record.settle();
-    let missing = record.missing();
+    let is_explained = |missing: &String| {
+        let mut holes = record.versions.iter().zip(&left_out);
+        holes.any(|(result, left_out)| hole::explains_missing(result, left_out, missing))
+    };
+    let missing: Vec<String> = record.missing().into_iter().filter(|it| !is_explained(it)).collect();
     record.warnings.extend(missing);
     if told == Outcome::Complete && record.outcome == Outcome::Failed && has_broken_transfer(&record) {
         let what = "a transfer did not run to its end; the figures stand for what was measured";
@@ -192,12 +213,22 @@ pub(crate) fn finish(
     record
 }
 
+/// Packets were marked, and nobody has seen what became of the marks.
+fn not_looked_at(class: &str) -> String {
+    format!(
+        "whether the path keeps DSCP {class} was not looked at; 'netaware owd --dscp {class}' tells with which one packets \
+         arrive at 'netaware serve --stamp'"
+    )
+}
+
 fn has_broken_transfer(record: &Record) -> bool {
     let ended = |version: &VersionResult| {
         let tcp = version.tcp.iter().map(|tcp| tcp.outcome);
         tcp.chain(version.udp.iter().map(|udp| udp.outcome)).any(|outcome| outcome == Outcome::Failed)
     };
-    record.is_measured() && record.versions.iter().any(ended)
+    // What a black hole did is said of it.
+    let mut others = record.versions.iter().filter(|version| !hole::explains(version));
+    record.is_measured() && others.any(ended)
 }
 
 /// Writes the record of a measurement that needed no session.
@@ -283,7 +314,8 @@ fn version_result(lane: Lane, found: &Findings, ttl: Ttl) -> VersionResult {
         latency::note_hops(&mut result, &found.idle);
     }
     let connects = result.reach.as_ref().map(|reach| reach.connects.clone()).unwrap_or_default();
-    result.tcp = tcp::results(path, &found.tcp, result.latency.as_ref(), &connects);
+    let shift = route::Shift::of(found);
+    result.tcp = tcp::results(path, &found.tcp, result.latency.as_ref(), &connects, shift);
     result.udp = udp::results(path, &found.udp);
     if let Some(hole) = result.path.as_ref().and_then(PathFacts::black_hole) {
         for tcp in result.tcp.iter_mut().filter(|tcp| tcp.carried_nothing()) {
@@ -331,29 +363,11 @@ const MIN_VARIED: u64 = 10;
 /// ITU-T Y.1541 allows 50 ms of variation for calls, and players hold back twice that.
 const MUCH_VARIATION: Span = Span::from_millis(100);
 
-/// Of UDP alone over a path where larger packets vanish: the longest payload that passes, bytes.
-fn datagrams_that_fit(result: &VersionResult) -> Option<u32> {
-    let passes = result.path.as_ref()?.mtu?;
-    let is_udp = result.tcp.is_empty() && !result.udp.is_empty();
-    is_udp.then(|| passes.saturating_sub(result.version.header_len() + 8))
-}
-
 fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
     let mut warnings = Vec::new();
     for result in versions {
         let name = result.version.name();
         warnings.extend(unsteady(result));
-        if let Some(hole) = result.path.as_ref().and_then(PathFacts::black_hole) {
-            let too_long = datagrams_that_fit(result);
-            let did = if let Some(most) = too_long {
-                format!("longer datagrams are lost: use -l {most}")
-            } else if result.tcp.iter().any(TcpResult::carried_nothing) {
-                "TCP stalled on it".to_owned()
-            } else {
-                "TCP may stall on it".to_owned()
-            };
-            warnings.push(format!("{name}: {hole}; {did}"));
-        }
         let vanishing =
             result.reach_probes.iter().filter(|it| it.flags.iter().any(|flag| flag == reach::TOO_LARGE));
         warnings.extend(vanishing.filter_map(|it| {
@@ -368,7 +382,9 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
         }
         let ways = [Direction::Reverse, Direction::Forward];
         warnings.extend(ways.into_iter().filter_map(|way| comparison::did_not_last(result, way)));
-        warnings.extend(ends::warnings(&result.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
+        let silent = hole::explains(result);
+        let ended = result.tcp.iter().filter(|tcp| !(silent && tcp.carried_nothing()));
+        warnings.extend(ends::warnings(ended).into_iter().map(|warning| format!("{name}: {warning}")));
         let hurried =
             result.udp.iter().filter_map(|it| udp::came_faster(it).or_else(|| udp::came_slower(it)));
         warnings.extend(hurried.map(|warning| format!("{name}: {warning}")));

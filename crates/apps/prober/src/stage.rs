@@ -56,6 +56,8 @@ pub(crate) enum Cause {
     UnheardOverBoth(Span),
     /// The connection ended because this host has lost what it went by.
     Cut(String),
+    /// The connection ended, and this host lets nothing out to the responder: why.
+    Barred(String),
     /// The session ended because this host did not run the program for so long.
     Away(Span),
     /// The responder is stopping.
@@ -98,7 +100,7 @@ impl Failure {
             Cause::Silent(_) => {
                 "check that the host is up and that no firewall, of this host or on the way, drops TCP and UDP on that port"
             }
-            Cause::NotSent(_) => OWN_HOST,
+            Cause::NotSent(_) | Cause::Barred(_) => OWN_HOST,
             Cause::Unanswered(_) => {
                 "where large packets vanish on the way, shorter messages (-l) pass: compare them"
             }
@@ -165,6 +167,11 @@ impl fmt::Display for Failure {
             Cause::Unheard(silence) | Cause::UnheardOverBoth(silence) => write!(
                 f,
                 "the connection to {at} ended while trying to {}: nothing heard for {silence}",
+                self.stage
+            ),
+            Cause::Barred(why) => write!(
+                f,
+                "the connection to {at} ended while trying to {}: this host lets nothing out to it: {why}",
                 self.stage
             ),
             Cause::Cut(what) => {

@@ -50,6 +50,7 @@ fn orders(request: &TcpRequest, rounds: u16) -> Vec<TcpOrder> {
         streams: request.streams,
         length: request.length,
         rate: request.rate,
+        cap: None,
         window: request.target.options.window,
         nodelay: request.nodelay,
         congestion: request.target.options.congestion.clone(),

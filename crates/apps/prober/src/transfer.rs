@@ -27,6 +27,8 @@ pub(crate) struct TcpOrder {
     pub(crate) streams: u16,
     pub(crate) length: Option<u32>,
     pub(crate) rate: Option<SendRate>,
+    /// The rate that the responder's owner made of it.
+    pub(crate) cap: Option<BitRate>,
     /// Socket buffers asked for, for the record; the target's options set them.
     pub(crate) window: Option<u32>,
     pub(crate) nodelay: bool,
@@ -55,6 +57,7 @@ impl TcpOrder {
             streams: 1,
             length: None,
             rate: None,
+            cap: None,
             window: None,
             nodelay: false,
             congestion: None,
@@ -106,7 +109,10 @@ impl TcpOrder {
         let moved = [&ended.tcp_sender, &ended.tcp_receiver].into_iter().flatten().map(|end| end.bytes).max();
         let reached = plan.bytes.filter(|cap| moved.is_some_and(|moved| moved >= *cap));
         let bytes = self.bytes.or(reached);
-        Self { duration: plan.duration, streams: plan.streams, bytes, ..self.clone() }
+        let block = ByteCount(plan.length.into());
+        let spaced = || plan.block_spacing.and_then(|spacing| BitRate::mean(block, spacing));
+        let cap = plan.rate.or_else(spaced).filter(|rate| Some(*rate) != self.requested_rate());
+        Self { duration: plan.duration, streams: plan.streams, bytes, cap, ..self.clone() }
     }
 }
 

@@ -216,6 +216,7 @@ pub struct QueueLeft {
 pub struct WarmUp {
     /// How long, mean over rounds.
     pub omitted: Span,
-    /// The rule that ended it: `slow start over`, `asked for`, or `never ended`.
+    /// The rule that ended it: `slow start over`, `asked for`, `none seen` (the path was full from
+    /// the first slice on), or `never ended`.
     pub rule: String,
 }

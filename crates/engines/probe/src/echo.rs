@@ -188,15 +188,16 @@ impl EchoTrain {
             ignored.foreign += 1;
             return None;
         };
+        let number = echo::number_from(reply.seq, plan.number_bits(), self.window.next());
+        let Some(seq) = number.filter(|seq| self.window.may_answer(*seq, reply.sent_at)) else {
+            // A late answer of what the flow was used for before, such as the search for the MTU.
+            ignored.unasked += 1;
+            return None;
+        };
         if bytes.len() != plan.response {
             ignored.wrong_length += 1;
             return None;
         }
-        let number = echo::number_from(reply.seq, plan.number_bits(), self.window.next());
-        let Some(seq) = number.filter(|seq| self.window.may_answer(*seq, reply.sent_at)) else {
-            ignored.unasked += 1;
-            return None;
-        };
         if !echo::is_intact(bytes, seq) {
             ignored.altered += 1;
             return None;

@@ -20,6 +20,7 @@
 //! | where were datagrams lost? | [`loss_split`] |
 //! | how fast is a short transfer, by block size? | [`matrix`] |
 //! | who set the figure, the network or a host? | [`limit`] |
+//! | did the path's round trip rise meanwhile? | [`shift`] |
 //! | IPv4 or IPv6? | [`compare`] |
 
 pub mod compare;
@@ -36,6 +37,7 @@ pub mod outage;
 pub mod path_mtu;
 pub mod plan_end;
 pub mod rfc6349;
+pub mod shift;
 pub mod size_fit;
 pub mod stamp;
 pub mod summary;

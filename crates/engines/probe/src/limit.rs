@@ -6,8 +6,9 @@
 //! the limit unless the rate asked for was reached; that a window or a buffer is the limit only
 //! while no queue stands on the path, for with one a larger window would only lengthen the queue;
 //! and that a busy core is ours only if we were what kept it busy. **Biased** towards the host: a
-//! CPU at its end hides any network limit just above it. A flat rate is called a shaper's, although
-//! a plain link of fixed rate without other traffic looks the same: both are the network.
+//! CPU at its end hides any network limit just above it. A flat rate is called a shaper's only
+//! behind a burst, because a plain link of fixed rate without other traffic is as flat: a bucket of
+//! little credit is called "network".
 //! **Published**: the shares of busy time are Linux's (`tcp_info`, Yuchung Cheng and Francis Yan
 //! 2016), the taxonomy follows Zhang, Breslau, Paxson, Shenker, "On the characteristics and origins
 //! of Internet flow rates", SIGCOMM 2002 (T-RAT); the weights are ours and stand at the end of each

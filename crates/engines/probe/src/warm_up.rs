@@ -24,6 +24,8 @@ pub enum WarmUpEnd {
     SlowStartOver(usize),
     /// By the user's choice.
     Asked(usize),
+    /// There was none to be seen: the path was full from the first slice on. All slices count.
+    NoneSeen,
     /// The transfer ended first. All slices count, because there is nothing better, and the rate is
     /// a lower bound.
     NeverEnded,
@@ -34,7 +36,7 @@ impl WarmUpEnd {
     pub fn first(self) -> usize {
         match self {
             Self::SlowStartOver(first) | Self::Asked(first) => first,
-            Self::NeverEnded => 0,
+            Self::NoneSeen | Self::NeverEnded => 0,
         }
     }
 
@@ -49,19 +51,35 @@ impl WarmUpEnd {
         match self {
             Self::SlowStartOver(_) => "slow start over",
             Self::Asked(_) => "asked for",
+            Self::NoneSeen => "none seen",
             Self::NeverEnded => NEVER_ENDED,
         }
     }
 }
 
-/// The published rule of a transfer that was still speeding up when it ended.
+/// The published rule of a transfer that was still speeding up when it ended, or that was too short
+/// to tell.
 pub const NEVER_ENDED: &str = "never ended";
+
+/// A transfer that the rule found too short, with what came after its planned end: where a queue
+/// then drained over many round trips, and no faster than what counts, the path was full all along.
+#[must_use]
+pub fn unless_full_at_once(end: WarmUpEnd, all: &[ReceiverTick], rtt: Span) -> WarmUpEnd {
+    let heard = all.iter().rposition(|tick| tick.bytes.0 > 0).map_or(0, |last| last + 1);
+    if end == WarmUpEnd::NeverEnded && was_full_at_once(&all[..heard], rtt) {
+        WarmUpEnd::NoneSeen
+    } else {
+        end
+    }
+}
 
 /// Applies the rule to the slices of one transfer. `rtt` is that of the path without load, zero if
 /// unknown.
 pub fn slow_start(ticks: &[ReceiverTick], rtt: Span) -> WarmUpEnd {
     let begun = all_streams_started(ticks);
-    let Some(full) = full_pipe(&ticks[begun..], rtt) else { return WarmUpEnd::NeverEnded };
+    let Some(full) = full_pipe(&ticks[begun..], rtt) else {
+        return if was_full_at_once(ticks, rtt) { WarmUpEnd::NoneSeen } else { WarmUpEnd::NeverEnded };
+    };
     let first = begun + full;
     WarmUpEnd::SlowStartOver(first + transient(&ticks[first..])).unless_all(ticks)
 }
@@ -131,10 +149,15 @@ fn all_streams_started(ticks: &[ReceiverTick]) -> usize {
     ticks.iter().position(|tick| Some(tick.streams) == most).unwrap_or(0)
 }
 
+/// A round trip or a slice, whichever is longer; `None` without slices.
+fn slices_per_round(ticks: &[ReceiverTick], rtt: Span) -> Option<usize> {
+    let tick = quantile::median(&ticks.iter().map(|tick| tick.length.nanos()).collect::<Vec<_>>())?;
+    Some((rtt.nanos() as f64 / tick.max(1.0)).ceil().clamp(1.0, ticks.len() as f64) as usize)
+}
+
 /// Index after the last round that grew, once three have not; `None` if the slices end before.
 fn full_pipe(ticks: &[ReceiverTick], rtt: Span) -> Option<usize> {
-    let tick = quantile::median(&ticks.iter().map(|tick| tick.length.nanos()).collect::<Vec<_>>())?;
-    let per_round = (rtt.nanos() as f64 / tick.max(1.0)).ceil().clamp(1.0, ticks.len() as f64) as usize;
+    let per_round = slices_per_round(ticks, rtt)?;
     let rates = ticks.chunks_exact(per_round).map(mean_rate);
     let (mut best, mut last_growth) = (0.0, 0);
     for (round, rate) in rates.enumerate() {
@@ -145,6 +168,34 @@ fn full_pipe(ticks: &[ReceiverTick], rtt: Span) -> Option<usize> {
         }
     }
     None
+}
+
+/// Whether the first round came as fast as any later one, over so much time that slow start would
+/// have multiplied the rate. A slow path has few slices, because each of them lasts until something
+/// has come, and streams that wait in its queue start late without adding to its rate.
+fn was_full_at_once(ticks: &[ReceiverTick], rtt: Span) -> bool {
+    let lasted: Span = ticks.iter().map(|tick| tick.length.or_zero()).sum();
+    if rtt <= Span::ZERO || lasted < rtt * FULL_AT_ONCE_ROUNDS {
+        return false;
+    }
+    let rates: Vec<f64> = slices_per_round(ticks, rtt)
+        .map_or_else(Vec::new, |slices| ticks.chunks_exact(slices).map(mean_rate).collect());
+    let Some((first, later)) = rates.split_first() else { return false };
+    let stays = |rate: &&f64| (first / GROWTH..first * GROWTH).contains(*rate);
+    let kept = later.iter().filter(stays).count();
+    // A round may hold what another one lacks, but most do not.
+    let ends_so = later.last().is_some_and(|last| *last < first * GROWTH);
+    *first > 0.0 && ends_so && kept * 4 >= later.len() * 3
+}
+
+/// Whether what came in the second half of some round was faster, by a quarter or more, than what
+/// came in the first.
+pub fn has_grown(ticks: &[ReceiverTick]) -> bool {
+    let mut rounds = ticks.chunk_by(|before, after| before.end < after.end);
+    rounds.any(|round| {
+        let (early, late) = round.split_at(round.len() / 2);
+        !early.is_empty() && mean_rate(late) > mean_rate(early) * GROWTH
+    })
 }
 
 /// How many leading slices lie outside the distribution of the second half.
@@ -177,6 +228,10 @@ fn mean_rate(ticks: &[ReceiverTick]) -> f64 {
 const GROWTH: f64 = 1.25;
 /// Rounds without growth, of BBR: one or two may be held up by the receiver's window.
 const FLAT_ROUNDS: usize = 3;
+/// Round trips in which slow start multiplies its rate by so much that a path which has stayed at
+/// one rate is full: two doublings take two, and a first flight that is spread over several slices
+/// takes another one or two.
+const FULL_AT_ONCE_ROUNDS: i64 = 8;
 /// Three rounds until the sender notices a full pipe, one to drain the queue, one to repair (BBR
 /// §5.3.1; a CUBIC sender needs one round less).
 const SETTLING_ROUNDS: i64 = 5;
@@ -278,6 +333,54 @@ mod tests {
             assert_eq!(slow_start(&series(&rates), Span::ZERO), want, "{name}");
         }
         assert_eq!(slow_start(&[], TICK), WarmUpEnd::NeverEnded);
+    }
+
+    /// 250 kbit/s: slices of 0.4 s, and four streams of which one after the other comes through.
+    #[test]
+    fn a_slow_path_at_its_full_rate_is_not_still_speeding_up() {
+        let rtt = Span::from_millis(48);
+        let slow = |rates: &[f64], streams: fn(u16) -> u16| {
+            let mut ticks = series(rates);
+            for (n, tick) in (0..).zip(&mut ticks) {
+                tick.streams = streams(n);
+            }
+            slow_start(&ticks, rtt)
+        };
+        assert_eq!(slow(&[0.26, 0.25, 0.23, 0.26], |_| 1), WarmUpEnd::SlowStartOver(1));
+        assert_eq!(slow(&[0.26, 0.26, 0.23, 0.26, 0.24], |n| 1 + n), WarmUpEnd::NoneSeen);
+        let long = |rates: &[f64]| {
+            let ticks = series(rates).into_iter().map(|tick| ReceiverTick {
+                end: tick.end * 4,
+                length: tick.length * 4,
+                bytes: ByteCount(tick.bytes.0 * 4),
+                ..tick
+            });
+            slow_start(&ticks.collect::<Vec<_>>(), rtt)
+        };
+        assert_eq!(long(&[0.26, 0.23]), WarmUpEnd::NoneSeen);
+        assert_eq!(long(&[0.13, 0.23]), WarmUpEnd::NeverEnded, "it grew");
+        assert_eq!(long(&[0.26]), WarmUpEnd::NeverEnded, "nothing to compare with");
+        assert_eq!(long(&[0.26, 0.0]), WarmUpEnd::NeverEnded, "nothing came any more");
+        assert_eq!(slow_start(&series(&[0.26, 0.23]), Span::from_millis(600)), WarmUpEnd::NeverEnded);
+        // A plan that is over after one slice, and a queue that drains for a second.
+        let drained = |rates: &[f64]| unless_full_at_once(WarmUpEnd::NeverEnded, &series(rates), rtt);
+        assert_eq!(drained(&[0.26, 0.25, 0.23, 0.26, 0.25, 0.0]), WarmUpEnd::NoneSeen);
+        assert_eq!(drained(&[2.6, 5.2, 10.0, 19.0, 1.0, 0.0]), WarmUpEnd::NeverEnded);
+        let over = WarmUpEnd::SlowStartOver(2);
+        assert_eq!(unless_full_at_once(over, &series(&[0.26; 5]), rtt), over);
+    }
+
+    #[test]
+    fn only_a_rate_that_grew_is_one_that_grew() {
+        assert!(has_grown(&series(&[2.8, 5.3, 7.9, 16.2, 29.1, 50.3, 14.8, 104.7, 135.5, 88.4])));
+        assert!(!has_grown(&series(&[0.26, 0.23, 0.26, 0.24])));
+        // What is sent again after slow start has overshot.
+        assert!(!has_grown(&series(&[4.0, 9.6, 9.6, 9.6, 0.0, 0.0, 3.0, 0.0, 19.0])));
+        // Two rounds, of which one grew.
+        let both = [series(&[0.26, 0.25]), series(&[1.0, 2.0, 4.0, 8.0])].concat();
+        assert!(has_grown(&both));
+        assert!(!has_grown(&[]));
+        assert!(!has_grown(&series(&[0.26])), "nothing to compare with");
     }
 
     #[test]

@@ -214,6 +214,29 @@ pub fn connect_udp(to: SocketAddr, options: &SocketOptions) -> Result<UdpSocket,
     Ok(socket.into())
 }
 
+/// Why this host itself lets nothing out to an address, by a byte of UDP from one of its own: a
+/// filter of its own drops it, or it knows no way there. `None` where it went out. A socket that is
+/// new hears of no error that came from the path.
+pub fn refused_here(from: IpAddr, to: SocketAddr) -> Option<io::Error> {
+    let options =
+        SocketOptions { source: Some(ZonedIp::of(SocketAddr::new(from, 0))), ..SocketOptions::default() };
+    let sent = match connect_udp(to, &options) {
+        Ok(socket) => socket.send(&[0]).map(|_| ()),
+        // What this host has lost beside its way there is looked at elsewhere.
+        Err(ConnectError::System { operation: "find a way to", source, .. }) => Err(source),
+        Err(_) => Ok(()),
+    };
+    let is_own = |error: &io::Error| {
+        use io::ErrorKind::{
+            HostUnreachable, InvalidInput, NetworkDown, NetworkUnreachable, PermissionDenied,
+        };
+        // A route of kind "blackhole" answers that the argument is invalid.
+        [PermissionDenied, NetworkUnreachable, HostUnreachable, NetworkDown, InvalidInput]
+            .contains(&error.kind())
+    };
+    sent.err().filter(is_own)
+}
+
 /// Sets on an ICMP socket what is asked for, and binds it to the local address asked for.
 #[cfg(target_os = "linux")]
 pub(crate) fn prepare_icmp(
@@ -417,6 +440,16 @@ mod tests {
 
     fn loopback(port: u16) -> SocketAddr {
         SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)
+    }
+
+    #[test]
+    fn a_host_that_may_send_is_not_said_to_be_barred() {
+        let socket = UdpSocket::bind(loopback(0)).unwrap();
+        let open = socket.local_addr().unwrap();
+        assert!(refused_here(open.ip(), open).is_none());
+        // Nobody listens there: that is not this host's doing.
+        drop(socket);
+        assert!(refused_here(open.ip(), open).is_none());
     }
 
     #[cfg(target_os = "linux")]

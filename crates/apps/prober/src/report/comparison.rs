@@ -8,6 +8,7 @@ use netaware_record::{
 };
 use netaware_units::{BitRate, ByteCount, SendRate, Span};
 
+use super::route::Shift;
 use super::{Findings, tcp};
 use crate::echo::EchoRun;
 use crate::request::Transport;
@@ -181,14 +182,26 @@ impl Pair<'_> {
                 let broken = both().find_map(|result| broke_off(result, metric, direction));
                 broken
                     .or_else(|| both().find_map(|result| did_not_last(result, direction)))
+                    .or_else(|| self.moved(|_| true))
                     .or_else(|| self.changed())
             }
             Metric::UdpLoss => unlike_rates(self.v4, self.v6, direction)
                 .or_else(|| self.udp_outage(direction))
                 .or_else(|| self.changed()),
             Metric::IdleLoss => self.outage(),
-            Metric::IdleRtt | Metric::DelayVariation | Metric::Connect => None,
+            Metric::IdleRtt | Metric::DelayVariation => self.moved(Shift::is_among_idle),
+            Metric::Connect => None,
         }
+    }
+
+    /// That the round trip of either version rose in the midst: the other one was measured before,
+    /// or after, or on another route.
+    fn moved(&self, counts: impl Fn(&Shift) -> bool) -> Option<String> {
+        let both = [(self.v4, self.f4), (self.v6, self.f6)];
+        both.into_iter().find_map(|(result, found)| {
+            let shift = Shift::of(found).filter(&counts)?;
+            Some(format!("over {} {}", result.version.name(), shift.told()))
+        })
     }
 
     /// That the path changed in the midst: the same transfer of one version had far unlike rates in

@@ -1,11 +1,12 @@
 //! Transfers over TCP that did not end as they should, one sentence for each kind.
 
+use netaware_probe::warm_up;
 use netaware_record::{Direction, LimitedBy, Outcome, TcpResult};
 use netaware_units::ByteCount;
 
 /// What a person has to know of how the transfers of one version ended. Those that ended alike
 /// share a sentence.
-pub(super) fn warnings(transfers: &[TcpResult]) -> Vec<String> {
+pub(super) fn warnings<'a>(transfers: impl IntoIterator<Item = &'a TcpResult>) -> Vec<String> {
     let mut kinds: Vec<(Kind, Vec<&TcpResult>)> = Vec::new();
     for transfer in transfers {
         let Some(kind) = Kind::of(transfer) else { continue };
@@ -26,6 +27,10 @@ enum Kind {
     /// For this reason, and too little had come to tell a rate.
     BrokeOffSoon(Option<String>),
     SpeedingUp,
+    /// All of its bytes had come before it had reached its rate.
+    TooFewBytes,
+    /// It was no longer speeding up, but had not come to an even rate either.
+    Unsettled,
 }
 
 impl Kind {
@@ -37,9 +42,14 @@ impl Kind {
         if why.is_some() || tcp.outcome == Outcome::Failed {
             return Some(if tcp.goodput.is_some() { Self::BrokeOff(why) } else { Self::BrokeOffSoon(why) });
         }
-        let never_ended =
-            tcp.warm_up.as_ref().is_some_and(|it| it.rule == netaware_probe::warm_up::NEVER_ENDED);
-        (never_ended && tcp.limit.by != LimitedBy::RequestedRate).then_some(Self::SpeedingUp)
+        let never_ended = tcp.warm_up.as_ref().is_some_and(|it| it.rule == warm_up::NEVER_ENDED);
+        let has_grown = tcp.receiver_ticks.is_empty() || warm_up::has_grown(&tcp.receiver_ticks);
+        let kind = match (tcp.planned, has_grown) {
+            (None, _) => Self::TooFewBytes,
+            (Some(_), true) => Self::SpeedingUp,
+            (Some(_), false) => Self::Unsettled,
+        };
+        (never_ended && tcp.limit.by != LimitedBy::RequestedRate).then_some(kind)
     }
 
     fn told(&self, members: &[&TcpResult]) -> String {
@@ -72,6 +82,15 @@ impl Kind {
             Self::SpeedingUp if several => {
                 format!("{which} were still speeding up when they ended; a longer --time would show more")
             }
+            Self::TooFewBytes => {
+                format!(
+                    "{which} ended with the last of the bytes, too soon to tell what lasts; more bytes would show more"
+                )
+            }
+            Self::Unsettled => {
+                let were = if several { "were" } else { "was" };
+                format!("{which} {were} too short to tell what lasts; a longer --time would show more")
+            }
             Self::SpeedingUp => {
                 format!("{which} was still speeding up when it ended; a longer --time would show more")
             }
@@ -86,7 +105,7 @@ fn cause(why: &str) -> String {
 }
 
 /// "TCP down with 1 and 4 streams, TCP up with 1 stream".
-fn named(members: &[&TcpResult]) -> String {
+pub(super) fn named(members: &[&TcpResult]) -> String {
     let of = |direction: Direction| {
         let streams: Vec<u16> =
             members.iter().filter(|tcp| tcp.pedigree.direction == direction).map(|tcp| tcp.streams).collect();
@@ -105,9 +124,9 @@ fn carried(members: &[&TcpResult]) -> Option<ByteCount> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use netaware_probe::limit::Across;
-    use netaware_record::{IpVersion, Limit, StreamEnd, TcpEnd, WarmUp};
+    use netaware_record::{IpVersion, Limit, ReceiverTick, StreamEnd, TcpEnd, WarmUp};
     use netaware_units::{BitRate, Span};
 
     use super::super::{Path, tcp};
@@ -115,7 +134,7 @@ mod tests {
     use crate::bulk::Ended;
     use crate::transfer::{TcpOrder, TcpRound};
 
-    fn transfer(direction: Direction, streams: u16) -> TcpResult {
+    pub(in crate::report) fn transfer(direction: Direction, streams: u16) -> TcpResult {
         let order = TcpOrder { streams, ..TcpOrder::new(direction, Span::from_millis(50)) };
         let round = TcpRound { order, ended: Ended::default(), arrived: None, load: None };
         let path = Path { version: IpVersion::V6, across: Across::Network };
@@ -125,7 +144,7 @@ mod tests {
             bytes: Some(ByteCount(548_352)),
             measured: Span::from_millis(249),
             warm_up: None,
-            ..tcp::results(path, &[round], None, &[]).remove(0)
+            ..tcp::results(path, &[round], None, &[], None).remove(0)
         }
     }
 
@@ -141,7 +160,7 @@ mod tests {
     }
 
     fn speeding_up() -> WarmUp {
-        WarmUp { omitted: Span::ZERO, rule: netaware_probe::warm_up::NEVER_ENDED.into() }
+        WarmUp { omitted: Span::ZERO, rule: warm_up::NEVER_ENDED.into() }
     }
 
     #[test]
@@ -179,5 +198,28 @@ mod tests {
         ];
         assert_eq!(found, want);
         assert_eq!(warnings(&[transfer(Reverse, 1)]), [""; 0]);
+        let by_bytes = TcpResult { planned: None, ..fast(Reverse, 2) };
+        assert_eq!(
+            warnings(&[by_bytes]),
+            [
+                "TCP down with 2 streams ended with the last of the bytes, too soon to tell what lasts; more bytes would \
+              show more"
+            ]
+        );
+        // A hole in the rate is no growth.
+        let tick = |(n, bytes): (i64, u64)| ReceiverTick {
+            end: Span::from_millis(50) * (n + 1),
+            length: Span::from_millis(50),
+            bytes: ByteCount(bytes),
+            ..ReceiverTick::default()
+        };
+        let hole = TcpResult {
+            receiver_ticks: (0..).zip([6000, 6000, 6000, 0, 0, 9000]).map(tick).collect(),
+            ..fast(Reverse, 4)
+        };
+        assert_eq!(
+            warnings(&[hole]),
+            ["TCP down with 4 streams was too short to tell what lasts; a longer --time would show more"]
+        );
     }
 }

@@ -6,7 +6,7 @@ use netaware_record::{
 };
 use netaware_units::ByteCount;
 
-use super::Load;
+use super::{Findings, Load};
 use crate::echo::EchoRun;
 
 /// All blocks of idle latency as one result.
@@ -62,6 +62,26 @@ fn merged<'a>(
     Some(delay_report::latency(&rounds, &context))
 }
 
+/// What was wrong with answers that could not be used.
+pub(super) fn bad_answers(found: &Findings) -> Option<String> {
+    let beside = found.tcp.iter().filter_map(|round| round.load.as_ref());
+    let runs = found.idle.iter().chain(&found.idle_tcp).chain(beside);
+    let (mut length, mut altered) = (0, 0);
+    for ignored in runs.map(|run| run.round.counts().ignored) {
+        length += ignored.wrong_length;
+        altered += ignored.altered;
+    }
+    said_of_bad(length, altered)
+}
+
+fn said_of_bad(length: u64, altered: u64) -> Option<String> {
+    let of_length = (length > 0).then(|| format!("{length} of another length than asked for"));
+    let of_payload = (altered > 0).then(|| format!("{altered} with an altered payload"));
+    let what = of_length.into_iter().chain(of_payload).collect::<Vec<_>>().join(", ");
+    (!what.is_empty())
+        .then(|| format!("bad answers: {what}; they are not taken, and their requests count as lost"))
+}
+
 /// Adds what the TTLs of the answers told.
 pub(super) fn note_hops(result: &mut VersionResult, runs: &[EchoRun]) {
     let Some((forward, reverse)) = runs.iter().map(|run| run.round.hops()).next_back() else { return };
@@ -69,5 +89,18 @@ pub(super) fn note_hops(result: &mut VersionResult, runs: &[EchoRun]) {
         let path = result.path.get_or_insert_with(PathFacts::default);
         path.hops_forward = forward;
         path.hops_reverse = reverse;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_answer_is_said_to_be_bad_for_a_reason() {
+        let want = "bad answers: 2 of another length than asked for, 1 with an altered payload; they are not taken, and \
+                    their requests count as lost";
+        assert_eq!(said_of_bad(2, 1).as_deref(), Some(want));
+        assert_eq!(said_of_bad(0, 0), None);
     }
 }

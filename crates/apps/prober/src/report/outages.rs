@@ -124,16 +124,16 @@ pub(super) mod tests {
     const APART: Span = Span::from_millis(10);
     const SLICE: Span = Span::from_millis(50);
 
-    fn answered(seq: u64) -> Exchange {
+    fn answered(seq: u64, ms: i64) -> Exchange {
         let at = |offset: i64| Mono(1_000_000_000) + APART * i64::try_from(seq).unwrap() + offset_ms(offset);
         let stamp = |at| Stamp { at, by: ClockSource::Kernel, error: Span::ZERO };
         Exchange {
             seq,
             due: at(0),
             tx: stamp(at(0)),
-            rx: stamp(at(5)),
+            rx: stamp(at(ms)),
             tx_application: at(0),
-            rx_application: at(5),
+            rx_application: at(ms),
             responder: None,
             responder_told: true,
             responder_clock: ClockSource::Kernel,
@@ -150,8 +150,21 @@ pub(super) mod tests {
     pub(in crate::report) fn run(sent: u64, lost: std::ops::Range<u64>) -> EchoRun {
         let mut log = EchoLog::default();
         for seq in (0..sent).filter(|seq| !lost.contains(seq)) {
-            log.push(&answered(seq));
+            log.push(&answered(seq, 5));
         }
+        logged(sent, lost, log)
+    }
+
+    /// Requests of which each was answered in so many milliseconds.
+    pub(in crate::report) fn answered_in(sent: u64, ms: impl Fn(u64) -> i64) -> EchoRun {
+        let mut log = EchoLog::default();
+        for seq in 0..sent {
+            log.push(&answered(seq, ms(seq)));
+        }
+        logged(sent, 0..0, log)
+    }
+
+    fn logged(sent: u64, lost: std::ops::Range<u64>, log: EchoLog) -> EchoRun {
         let counts = EchoCounts {
             asked: sent,
             received: sent - (lost.end - lost.start),

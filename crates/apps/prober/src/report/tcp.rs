@@ -13,6 +13,7 @@ use netaware_record::{
 };
 use netaware_units::{BitRate, ByteCount, ClockSource, SendRate, Span};
 
+use super::route::Shift;
 use super::{Load, Path, latency, most_frequent, outages, worst};
 use crate::transfer::{TcpOrder, TcpRound};
 
@@ -167,6 +168,7 @@ pub(super) fn results(
     rounds: &[TcpRound],
     idle: Option<&LatencyResult>,
     connects: &[Span],
+    shift: Option<Shift>,
 ) -> Vec<TcpResult> {
     let mut kinds: Vec<(Direction, u16)> = Vec::new();
     for round in rounds {
@@ -179,7 +181,11 @@ pub(super) fn results(
         .into_iter()
         .filter_map(|kind| {
             let of_kind = |round: &&TcpRound| (round.order.direction, round.order.streams) == kind;
-            result(path, &rounds.iter().filter(of_kind).collect::<Vec<_>>(), idle, connects)
+            // The idle round trip is not that of a path that has become longer since.
+            let mut numbers = (0..).zip(rounds).filter(|(_, round)| of_kind(round)).map(|(number, _)| number);
+            let is_moved = shift.is_some_and(|shift| numbers.any(|number| shift.has_moved(number)));
+            let base = if is_moved { Base::Moved(shift?.after) } else { Base::Idle(idle) };
+            result(path, &rounds.iter().filter(of_kind).collect::<Vec<_>>(), base, connects)
         })
         .collect()
 }
@@ -193,8 +199,18 @@ pub(super) fn measured(round: &TcpRound, idle_rtt: Option<Span>) -> MeasuredRoun
         warm_up::asked(ticks, omit)
     } else {
         let loaded_rtt = loaded_rtt(round).unwrap_or_default();
-        let round_trip = idle_rtt.filter(|rtt| *rtt > Span::ZERO).or_else(|| own_round_trip(round));
-        warm_up::settled(warm_up::slow_start(ticks, round_trip.unwrap_or_default()), ticks, loaded_rtt)
+        let idle_rtt = idle_rtt.filter(|rtt| *rtt > Span::ZERO);
+        // The route may have become longer since.
+        let own = own_round_trip(round).filter(|own| idle_rtt.is_none_or(|idle| is_far_above(*own, idle)));
+        let round_trip = own.or(idle_rtt);
+        let round_trip = round_trip.unwrap_or_default();
+        let end = warm_up::settled(warm_up::slow_start(ticks, round_trip), ticks, loaded_rtt);
+        let is_whole = round.ended.outcome == Outcome::Complete;
+        let end = if is_whole { warm_up::unless_full_at_once(end, slices(round), round_trip) } else { end };
+        // A rate of two segments is no rate, however evenly those behind them came.
+        let bytes: ByteCount = ticks.iter().map(|tick| tick.bytes).sum();
+        let is_little = end == warm_up::WarmUpEnd::NoneSeen && bytes < ENOUGH;
+        if is_little { warm_up::WarmUpEnd::NeverEnded } else { end }
     };
     MeasuredRound { ticks, warm_up, at_start: with_the_first_byte(round) }
 }
@@ -211,8 +227,15 @@ fn with_the_first_byte(round: &TcpRound) -> ByteCount {
     ByteCount(first.map_or(0, |read| read.0.min(of_slice)))
 }
 
+/// Eight segments: what comes in one slice or in its neighbour is an eighth of them at most.
+const ENOUGH: ByteCount = ByteCount(8 * 1448);
+
+fn is_far_above(round_trip: Span, idle: Span) -> bool {
+    netaware_probe::shift::is_far_above(round_trip, idle)
+}
+
 /// The smallest round trip that the sender's TCP has seen.
-fn own_round_trip(round: &TcpRound) -> Option<Span> {
+pub(super) fn own_round_trip(round: &TcpRound) -> Option<Span> {
     let streams = round.ended.tcp_sender.iter().flat_map(|end| &end.streams);
     let smallest = streams.filter_map(|stream| stream.min_rtt);
     let of_slices = round.ended.sender_ticks.iter().filter_map(|tick| tick.rtt);
@@ -278,14 +301,21 @@ fn loaded_rtt(round: &TcpRound) -> Option<Span> {
     rtts.get(rtts.len() / 2).copied()
 }
 
-fn result(
-    path: Path,
-    rounds: &[&TcpRound],
-    idle: Option<&LatencyResult>,
-    connects: &[Span],
-) -> Option<TcpResult> {
+/// What a path's round trip without load was when a transfer ran.
+#[derive(Clone, Copy)]
+enum Base<'a> {
+    /// As before, if that was measured.
+    Idle(Option<&'a LatencyResult>),
+    /// It had become longer, to about this.
+    Moved(Span),
+}
+
+fn result(path: Path, rounds: &[&TcpRound], base: Base<'_>, connects: &[Span]) -> Option<TcpResult> {
     let order = &rounds.last()?.order;
-    let idle_rtt = idle.and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
+    let (idle, idle_rtt) = match base {
+        Base::Idle(idle) => (idle, idle.and_then(|idle| idle.rtt).map(|rtt| rtt.p50)),
+        Base::Moved(after) => (None, Some(after)),
+    };
     let measured: Vec<MeasuredRound<'_>> = rounds.iter().map(|round| measured(round, idle_rtt)).collect();
     let reached = goodput(&measured);
     let interval = reached.as_ref().and_then(|reached| reached.interval);
@@ -526,6 +556,7 @@ fn judge(
     across: Across,
 ) -> Limit {
     let all = rounds.len();
+    let is_held_down = is_held_down(rounds, measured);
     // The figures behind a verdict are those of its round, and the rows above count all of them.
     let of_round = |number: usize, limit: Limit| {
         let which = if all > 1 { format!("in round {number} of {all}: ") } else { String::new() };
@@ -538,16 +569,62 @@ fn judge(
                 sender: round.ended.tcp_sender.as_ref()?,
                 receiver: round.ended.tcp_receiver.as_ref()?,
                 goodput: goodput(std::slice::from_ref(measured))?.rate,
-                requested: round.order.requested_rate(),
+                requested: round.order.cap.or(round.order.requested_rate()),
                 idle_rtt,
                 loaded_rtt: load.and_then(|load| load.latency.rtt).map(|rtt| rtt.p50),
                 counted: measured.counted(),
+                is_held_down,
                 across,
             });
-            Some(of_round(number, limit))
+            Some(of_round(number, by_owner(limit, round)))
         })
         .collect();
-    if verdicts.is_empty() { undecided(rounds) } else { most_frequent(&verdicts) }
+    if verdicts.is_empty() {
+        return undecided(rounds);
+    }
+    // One round that had not settled makes all of them together a lower bound.
+    let why = (1..).zip(rounds.iter().zip(measured)).find_map(|(number, (round, measured))| {
+        unsettled(round, measured)
+            .map(|what| if all > 1 { format!("{what} (round {number})") } else { what.to_owned() })
+    });
+    taken_back(most_frequent(&verdicts), why)
+}
+
+/// Whether each round that no outage fell into began far faster than it went on.
+fn is_held_down(rounds: &[&TcpRound], measured: &[MeasuredRound<'_>]) -> bool {
+    let mut whole = rounds.iter().zip(measured).filter(|(round, _)| !is_cut(round)).peekable();
+    whole.peek().is_some() && whole.all(|(_, measured)| slowing_down([measured]).is_some())
+}
+
+/// A rate that nobody asked for, but the responder's owner allowed no more.
+fn by_owner(limit: Limit, round: &TcpRound) -> Limit {
+    let Some(cap) = round.order.cap.filter(|_| limit.by == LimitedBy::RequestedRate) else { return limit };
+    let evidence = format!("the responder's owner allows no more than {cap}, which was reached");
+    Limit { evidence, ..limit }
+}
+
+/// What a whole transfer was that had not settled when it ended.
+fn unsettled(round: &TcpRound, measured: &MeasuredRound<'_>) -> Option<&'static str> {
+    let is_whole = round.ended.outcome == Outcome::Complete;
+    let has_settled = measured.warm_up != warm_up::WarmUpEnd::NeverEnded;
+    if !is_whole || has_settled {
+        return None;
+    }
+    Some(if warm_up::has_grown(measured.ticks) {
+        "still speeding up when it ended"
+    } else {
+        "too short to tell what lasts"
+    })
+}
+
+/// A transfer that had not settled has not shown what the network carries.
+fn taken_back(limit: Limit, unsettled: Option<String>) -> Limit {
+    match (limit.by, unsettled) {
+        (LimitedBy::Network | LimitedBy::Shaper | LimitedBy::Unknown, Some(what)) => {
+            Limit::new(LimitedBy::Unknown, format!("{what}; {}", limit.evidence))
+        }
+        _ => limit,
+    }
 }
 
 /// Why no round has a verdict.
@@ -776,7 +853,7 @@ mod tests {
         };
         let path = Path { version: IpVersion::V4, across: Across::Network };
         let said = |rounds: &[TcpRound]| {
-            let results = results(path, rounds, None, &[Span::from_millis(40)]);
+            let results = results(path, rounds, None, &[Span::from_millis(40)], None);
             fell_behind(&results, &[], rounds)
         };
         let fell = said(&[round(&one, 1), round(&four, 4)]);
@@ -805,7 +882,7 @@ mod tests {
         };
         let path = Path { version: IpVersion::V4, across: Across::Network };
         let said = |rounds: &[TcpRound]| {
-            let results = results(path, rounds, None, &[Span::from_millis(40)]);
+            let results = results(path, rounds, None, &[Span::from_millis(40)], None);
             fell_behind(&results, &[], rounds)
         };
         let met = |lost: std::ops::Range<u64>| TcpRound {
@@ -823,9 +900,60 @@ mod tests {
         let emptied = [34, 34, 34, 34, 34, 34, 34, 3, 3, 3, 3, 3, 3, 3, 3, 3];
         let evidence = |lost: std::ops::Range<u64>| {
             let hit = TcpRound { load: Some(outages::tests::run(60, lost)), ..round(&emptied, 4) };
-            results(path, &[hit], None, &[]).remove(0).limit.evidence
+            results(path, &[hit], None, &[], None).remove(0).limit.evidence
         };
         assert!(evidence(0..0).contains("token bucket"), "{}", evidence(0..0));
+    }
+
+    /// 20 kbit/s: a segment each 0.6 s, of which two count.
+    #[test]
+    fn the_rate_of_two_segments_is_not_that_of_a_full_path() {
+        let of = |bytes: u64| {
+            let length = Span::from_millis(600);
+            let tick = |n: i64| ReceiverTick {
+                end: length * (n + 1),
+                length,
+                bytes: ByteCount(bytes),
+                ..ReceiverTick::default()
+            };
+            let order = TcpOrder { duration: length * 2, ..TcpOrder::new(Direction::Forward, length) };
+            let ended = Ended {
+                receiver_ticks: (0..6).map(tick).collect(),
+                outcome: Outcome::Complete,
+                ..Ended::default()
+            };
+            measured(&TcpRound { order, ended, arrived: None, load: None }, Some(Span::from_millis(60)))
+                .warm_up
+        };
+        assert_eq!(of(1448), WarmUpEnd::NeverEnded);
+        assert_eq!(of(14_480), WarmUpEnd::NoneSeen);
+    }
+
+    /// 45 Mbit/s of a path of 86, and still doubling.
+    #[test]
+    fn a_transfer_that_was_still_speeding_up_is_not_limited_by_the_network() {
+        let limit = |by| Limit::new(by, "3 segments sent again");
+        let ramp = slices(&[2, 5, 8, 16, 29, 53, 29, 100]);
+        let order = TcpOrder {
+            duration: Span::from_millis(400),
+            ..TcpOrder::new(Direction::Reverse, Span::from_millis(50))
+        };
+        let ended = Ended { receiver_ticks: ramp, outcome: Outcome::Complete, ..Ended::default() };
+        let round = TcpRound { order, ended, arrived: None, load: None };
+        let of = |round: &TcpRound| {
+            unsettled(round, &measured(round, Some(Span::from_millis(49)))).map(str::to_owned)
+        };
+        let found = taken_back(limit(LimitedBy::Network), of(&round));
+        assert_eq!(found.by, LimitedBy::Unknown);
+        assert_eq!(found.evidence, "still speeding up when it ended; 3 segments sent again");
+        // A host, or the rate that was asked for, stays the limit.
+        for by in [LimitedBy::SenderCpu, LimitedBy::ReceiveWindow, LimitedBy::RequestedRate] {
+            assert_eq!(taken_back(limit(by), of(&round)).by, by);
+        }
+        assert_eq!(taken_back(limit(LimitedBy::Network), None).by, LimitedBy::Network);
+        let settled =
+            Ended { receiver_ticks: slices(&[40; 8]), outcome: Outcome::Complete, ..Ended::default() };
+        assert_eq!(of(&TcpRound { ended: settled, ..round }), None);
     }
 
     #[test]

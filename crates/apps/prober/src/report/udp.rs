@@ -260,7 +260,9 @@ pub(super) fn came_slower(udp: &UdpResult) -> Option<String> {
     let (sent, came, loss) = (udp.sent_rate?, udp.goodput?, udp.loss.ratio?);
     let (left, arrived) = (sender.elapsed, receiver.elapsed);
     let without_queue = sent.0 as f64 * (1.0 - loss.estimate);
-    let is_slower = udp.loss.unknown == 0 && arrived > left && arrived - left >= NOTICEABLE;
+    // What the sender's own system refused in between is no queue on the path.
+    let is_refused = sender.refusals.iter().any(|refusal| refusal.not_sent > 0);
+    let is_slower = udp.loss.unknown == 0 && !is_refused && arrived > left && arrived - left >= NOTICEABLE;
     (is_slower && (came.0 as f64) < without_queue * SLOWED).then(|| {
         format!(
             "UDP {} was sent at {sent} within {left}, and what of it was not lost came at {came} within {arrived}: a \

@@ -219,6 +219,21 @@ fn answers_of_another_length_are_bad_and_their_requests_lost() {
     assert_eq!((counts.received, counts.lost, counts.bad()), (0, 10, 10));
 }
 
+/// The search for the path MTU uses the flow before, and its longest answer may come late.
+#[test]
+fn a_late_answer_to_what_the_flow_asked_before_is_no_bad_answer() {
+    let mut train = train(1, Pacing::Even(MS));
+    let mut out = [0; 64];
+    let now = Mono(1_000_000);
+    assert!(matches!(train.poll(now, &mut out), Output::Send { .. }));
+    let mut long = [0; 1000];
+    Header { kind: Kind::EchoReply, flow: 7, seq: 0, sent_at: now.0 - 500_000 }.emit(&mut long);
+    let rx = Stamp::application(now + MS);
+    train.handle(rx.at, Input::Datagram { bytes: &long, rx, ttl: None });
+    let counts = train.counts();
+    assert_eq!((counts.bad(), counts.ignored.unasked, counts.outstanding), (0, 1, 1));
+}
+
 #[test]
 fn a_request_that_left_late_counts_from_when_it_was_due() {
     let mut train = train(2, Pacing::Even(MS * 10));

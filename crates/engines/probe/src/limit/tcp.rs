@@ -23,6 +23,8 @@ pub struct TcpEvidence<'a> {
     pub loaded_rtt: Option<Span>,
     /// Receiver's slices after the warm-up.
     pub counted: &'a [ReceiverTick],
+    /// The transfer came far faster at first, and then held a lower rate, in each of its rounds.
+    pub is_held_down: bool,
     /// What lies between the ends.
     pub across: Across,
 }
@@ -91,6 +93,8 @@ struct Signs<'a> {
     delivered: Option<(u64, u64)>,
     idle_rtt: Option<Span>,
     loaded_rtt: Option<Span>,
+    /// The mean of what the streams' TCP had come to.
+    own_rtt: Option<Span>,
     flatness: Option<f64>,
 }
 
@@ -131,6 +135,7 @@ impl<'a> Signs<'a> {
                 .reduce(|sum, one| (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1))),
             idle_rtt,
             loaded_rtt: evidence.loaded_rtt.or(mean),
+            own_rtt: mean,
             flatness: flatness(evidence.counted),
         }
     }
@@ -251,7 +256,9 @@ impl<'a> Signs<'a> {
     fn policer(&self) -> Option<Limit> {
         let is_flat = self.flatness.is_some_and(|flatness| flatness <= FLAT_WHERE_POLICED);
         let (idle, loaded) = self.idle_rtt.zip(self.loaded_rtt)?;
-        let has_no_queue = loaded - idle <= NO_QUEUE.max(idle / 20);
+        // Requests may pass while the flow itself waits in a short queue, as its own end shows.
+        let has_short_queue = self.own_rtt.is_some_and(|own| own - idle > LEAST_RISE.max(idle / 20));
+        let has_no_queue = loaded - idle <= NO_QUEUE.max(idle / 20) && !has_short_queue;
         let is_policed = self.of.across == Across::Network
             && is_flat
             && self.loses_much()
@@ -273,7 +280,9 @@ impl<'a> Signs<'a> {
         if self.of.across == Across::Loopback || !(flat.is_some() || shows_itself) {
             return None;
         }
-        let by = if flat.is_some() && !self.is_marked() { LimitedBy::Shaper } else { LimitedBy::Network };
+        // A plain link that nobody else uses is as flat as a token bucket that is empty.
+        let is_shaped = flat.is_some() && self.of.is_held_down && !self.is_marked();
+        let by = if is_shaped { LimitedBy::Shaper } else { LimitedBy::Network };
         Some(Limit::new(by, self.known()))
     }
 

@@ -1,7 +1,7 @@
 //! Who limited a UDP stream.
 
 use netaware_record::{Limit, LimitedBy, LossSplit, Outcome, UdpReceiverEnd, UdpSenderEnd};
-use netaware_units::BitRate;
+use netaware_units::{BitRate, Span};
 
 use super::cpu::CpuLoad;
 use super::{Across, percent, percent_finely};
@@ -32,6 +32,7 @@ pub fn udp_limit(evidence: &UdpEvidence<'_>) -> Limit {
     lossy(evidence)
         .or_else(|| refused(evidence))
         .or_else(|| unobserved(evidence))
+        .or_else(|| stood_still(evidence))
         .or_else(|| behind(evidence))
         .or_else(|| cut_short(evidence))
         .unwrap_or_else(|| as_planned(evidence))
@@ -130,6 +131,29 @@ fn cut_short(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     Some(Limit::new(LimitedBy::Unknown, text))
 }
 
+/// A sender most of whose missing datagrams were due in one pause, in which its thread did not run:
+/// it was stopped or suspended, and neither its work nor a queue was too much for it.
+fn stood_still(evidence: &UdpEvidence<'_>) -> Option<Limit> {
+    let sender = evidence.sender;
+    let plan = sender.sent.saturating_add(sender.not_sent);
+    if sender.not_sent as f64 <= plan as f64 * TOLERATED {
+        return None;
+    }
+    let pause = sender.gaps.as_ref()?.max;
+    let missing = sender.elapsed.secs_f64() * sender.not_sent as f64 / plan as f64;
+    let cpu = CpuLoad::of_told(sender.cpu.as_ref());
+    let is_one = pause >= LONG_PAUSE && pause.secs_f64() >= missing * MOST;
+    (is_one && cpu.pressure() < SPARE).then(|| {
+        let text = format!(
+            "{} of {plan} datagrams were not sent, most of them in one pause of the sender of {pause}: it was stopped \
+             or suspended, or got no core; its {}",
+            sender.not_sent,
+            cpu.describe()
+        );
+        Limit::new(LimitedBy::Unknown, text)
+    })
+}
+
 /// A sender that did not keep to its plan.
 fn behind(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     let sender = evidence.sender;
@@ -202,13 +226,16 @@ const REACHED: f64 = 0.97;
 const SATURATED: f64 = 0.9;
 /// A thread below this had time to spare.
 const SPARE: f64 = 0.5;
+/// Schedulers of hosts that are merely busy give a thread a core sooner than this.
+const LONG_PAUSE: Span = Span::from_millis(200);
+/// Share of the time that is missing which one pause explains.
+const MOST: f64 = 0.7;
 /// Share of the plan that may stay at home.
 const TOLERATED: f64 = 0.01;
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::{CpuUse, HostDrops, SendRefusal};
-    use netaware_units::Span;
+    use netaware_record::{CpuUse, GapSummary, HostDrops, SendRefusal};
 
     use super::*;
     use crate::loss_split;
@@ -366,6 +393,37 @@ mod tests {
             outcome: Outcome::Complete,
         });
         assert_eq!(limit.by, LimitedBy::SenderCpu, "{limit:?}");
+    }
+
+    /// A responder stopped for 0.7 s of 5 s.
+    #[test]
+    fn a_sender_that_was_stopped_is_not_limited_by_a_cpu_that_ran_2_percent() {
+        let of = |longest, not_sent| {
+            let gaps = GapSummary { max: Span::from_millis(longest), ..GapSummary::default() };
+            let sender = UdpSenderEnd {
+                sent: 1853,
+                not_sent,
+                elapsed: Span::from_secs(5),
+                gaps: Some(gaps),
+                cpu: Some(CpuUse { busiest_core: Some(1.0), ..cpu(0.02) }),
+                ..UdpSenderEnd::default()
+            };
+            let receiver = UdpReceiverEnd { received: 1853, ..UdpReceiverEnd::default() };
+            udp_limit(&UdpEvidence {
+                sender: &sender,
+                receiver: &receiver,
+                planned: Some(BitRate(5_000_000)),
+                sent_rate: Some(BitRate(4_300_000)),
+                loss: &loss_split::split(1853, Some(&receiver)),
+                across: Across::Network,
+                outcome: Outcome::Complete,
+            })
+        };
+        let stopped = of(705, 300);
+        assert_eq!(stopped.by, LimitedBy::Unknown);
+        assert!(stopped.evidence.contains("in one pause of the sender of 705 ms"), "{stopped:?}");
+        assert_eq!(of(40, 300).by, LimitedBy::SenderCpu, "many pauses on a full core");
+        assert_eq!(of(250, 900).by, LimitedBy::SenderCpu, "one pause of many");
     }
 
     #[test]

@@ -60,6 +60,7 @@ struct Row {
     requested: Option<u64>,
     loaded_rtt: Option<Span>,
     roughness: u64,
+    is_held_down: bool,
     across: Across,
     want: LimitedBy,
 }
@@ -73,6 +74,7 @@ impl Row {
             requested: None,
             loaded_rtt: Some(MS * 11),
             roughness: 20_000,
+            is_held_down: true,
             across: Across::Network,
             want,
         }
@@ -88,6 +90,7 @@ impl Row {
             idle_rtt: Some(MS * 10),
             loaded_rtt: self.loaded_rtt,
             counted: &counted,
+            is_held_down: self.is_held_down,
             across: self.across,
         })
     }
@@ -213,6 +216,7 @@ fn far_verdict(sender: &TcpEnd, kbits: u64) -> Limit {
         idle_rtt: Some(MS * 80),
         loaded_rtt: Some(MS * 82),
         counted: &ticks(300),
+        is_held_down: true,
         across: Across::Network,
     })
 }
@@ -338,6 +342,23 @@ fn streams_that_share_full_cores_are_limited_by_cpu() {
 }
 
 #[test]
+fn a_plain_link_that_nobody_else_uses_is_no_shaper() {
+    let lossy = with(end(0.1, 0.0, 0.2), |stream: &mut StreamEnd| stream.retransmits = Some(40));
+    let plain = |sender: TcpEnd, loaded| Row {
+        sender,
+        loaded_rtt: Some(loaded),
+        roughness: 300,
+        is_held_down: false,
+        ..Row::new("", LimitedBy::Network)
+    };
+    for row in [plain(end(0.1, 0.0, 0.2), MS * 90), plain(lossy, MS * 11), plain(end(0.1, 0.0, 0.2), MS * 11)]
+    {
+        assert_eq!(row.verdict().by, LimitedBy::Network);
+        assert_eq!(Row { is_held_down: true, ..row }.verdict().by, LimitedBy::Shaper);
+    }
+}
+
+#[test]
 fn ends_that_tell_nothing_leave_it_unknown() {
     let nothing = TcpEnd::default();
     let row = Row { sender: nothing.clone(), receiver: nothing, ..Row::new("", LimitedBy::Unknown) };
@@ -354,6 +375,7 @@ fn judged(sender: &TcpEnd, receiver: &TcpEnd, requested: Option<u64>, rtts: Opti
         idle_rtt: rtts.map(|(idle, _)| idle),
         loaded_rtt: rtts.map(|(_, loaded)| loaded),
         counted: &[],
+        is_held_down: true,
         across: Across::Network,
     })
 }
