@@ -124,8 +124,10 @@ struct Came {
     /// behind.
     losing: Stretch,
     longest: Stretch,
+    /// Packets of all such stretches in which the path was gone.
+    gone: u64,
     /// When the last packet that came left, ns.
-    came_at: Option<i64>,
+    last_at: Option<i64>,
 }
 
 /// Packets in a row that were lost.
@@ -743,22 +745,25 @@ impl Came {
                 if longest > self.longest.packets {
                     self.longest = self.losing;
                 }
-                (self.losing, self.came_at) = (Stretch::default(), Some(sent));
+                if self.losing.gone >= SHORTEST_OUTAGE {
+                    self.gone += self.losing.packets;
+                }
+                (self.losing, self.last_at) = (Stretch::default(), Some(sent));
             } else {
                 let from = if self.losing.packets == 0 { sent } else { self.losing.from };
                 let over = Span(sent.saturating_sub(from)).or_zero();
-                let gone = Span(sent.saturating_sub(self.came_at.unwrap_or(from))).or_zero();
+                let gone = Span(sent.saturating_sub(self.last_at.unwrap_or(from))).or_zero();
                 self.losing = Stretch { packets: self.losing.packets + 1, from, over, gone };
             }
         }
     }
 
-    /// One stretch that most of what was lost was lost in: the path was gone for a while.
+    /// The longest stretch, where most of what was lost was lost in such: the path was gone for a
+    /// while.
     fn outage(&self) -> Option<Stretch> {
         let lost = self.sent.saturating_sub(self.arrived);
-        let Stretch { packets, gone, .. } = self.longest;
-        let is_most = packets * 4 >= lost * 3 && packets >= SILENT_PACKETS;
-        (is_most && gone >= SHORTEST_OUTAGE).then_some(self.longest)
+        let is_most = self.gone * 4 >= lost * 3 && self.gone >= SILENT_PACKETS;
+        (is_most && self.longest.gone >= SHORTEST_OUTAGE).then_some(self.longest)
     }
 
     /// Share of what left, 0..=1.

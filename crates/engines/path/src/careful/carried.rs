@@ -20,6 +20,8 @@ pub(super) struct Carried {
     /// When the last packet that came left, ns, and whether those behind it are lost so far.
     came_at: Option<i64>,
     is_losing: bool,
+    /// They were when the present period began.
+    goes_on: bool,
     /// The last period lost much in one stretch.
     is_excused: bool,
     /// The fastest of what was known so far, bit/s; what it carries now if it became slower.
@@ -88,6 +90,8 @@ struct Period {
     /// something came at last, ns.
     stretches: u32,
     longest: i64,
+    /// Packets that were lost.
+    missing: u32,
 }
 
 impl Carried {
@@ -254,11 +258,14 @@ impl Carried {
             return;
         }
         let lasted = if self.held.is_none() { lasted.max(FIRST_PERIOD) } else { lasted };
-        let Period { sent, came, packets, stretches, longest, .. } = self.period;
+        let Period { sent, came, packets, stretches, longest, missing, .. } = self.period;
+        // A stretch that goes on is the same one.
+        let went_on = std::mem::replace(&mut self.goes_on, self.is_losing);
         self.period = Period { since: Some(now), ..Period::default() };
         // What a link loses that is gone for a moment says nothing of the rate it carries. A policer
         // has tokens again before, and goes on dropping.
-        let is_gone = stretches == 1 && longest >= GONE && !self.is_excused;
+        let is_one = stretches + u32::from(went_on) == 1 && (went_on || !self.is_excused);
+        let is_gone = is_one && (longest >= GONE || missing <= FEW_MISSING);
         self.is_excused = is_gone && lost > MUCH && self.held.is_none();
         if self.is_excused {
             return;
@@ -282,6 +289,7 @@ impl Carried {
                     continue;
                 }
                 self.period.stretches += u32::from(!self.is_losing);
+                self.period.missing += 1;
                 self.is_losing = true;
                 // A bucket would have had a token since then.
                 let since = sent.saturating_sub(self.came_at.unwrap_or(sent));
@@ -403,6 +411,8 @@ const MORE: f64 = 1.3;
 const STRAY: f64 = 0.05;
 /// ns in which nothing that was sent came: a bucket of more than 0.3 Mbit/s has tokens sooner.
 const GONE: i64 = 50_000_000;
+/// Packets in a row that are lost before anybody says why.
+const FEW_MISSING: u32 = 8;
 /// Of what came, what is sent then.
 const CAUTION: f64 = 0.9;
 /// Loss below this share of what it was at first has gone with the rate.
