@@ -130,6 +130,15 @@ impl EchoRound {
         self
     }
 
+    /// The same round without the round trips of requests that left more than `at_most` after they
+    /// were due; the counts stay. What was to be met when they were due may be over by then.
+    #[must_use]
+    pub fn left_within(&self, at_most: Span) -> Self {
+        let mut round = self.clone();
+        round.log.samples.retain(|sample| sample.from_due - sample.rtt <= at_most);
+        round
+    }
+
     /// The train's counts.
     pub fn counts(&self) -> EchoCounts {
         self.counts

@@ -9,7 +9,7 @@ use netaware_record::{
 use netaware_units::{BitRate, ByteCount, SendRate, Span};
 
 use super::route::Shift;
-use super::{Findings, tcp};
+use super::{Findings, latency, tcp};
 use crate::echo::EchoRun;
 use crate::request::Transport;
 use crate::transfer::TcpRound;
@@ -457,7 +457,8 @@ fn rates(found: &Findings, direction: Direction, wanted: impl Fn(u16) -> bool, i
 fn loaded(found: &Findings, direction: Direction) -> Rounds {
     let most = found.tcp.iter().map(|round| round.order.streams).max();
     let of_kind = |round: &&TcpRound| round.order.direction == direction && Some(round.order.streams) == most;
-    found.tcp.iter().filter(of_kind).filter_map(|round| Some(round.under_load()?.round.rtts_ns())).collect()
+    let rtts = |round: &TcpRound| Some(latency::beside_load(round.under_load()?).rtts_ns());
+    found.tcp.iter().filter(of_kind).filter_map(rtts).collect()
 }
 
 /// For how long the shortest of the transfers that a metric depends on counts.

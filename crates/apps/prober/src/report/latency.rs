@@ -4,7 +4,7 @@ use netaware_probe::delay_report::{self, Context, EchoRound};
 use netaware_record::{
     Health, HistogramShape, IpVersion, LatencyResult, LoadedLatency, PathFacts, VersionResult,
 };
-use netaware_units::ByteCount;
+use netaware_units::{ByteCount, Span};
 
 use super::{Findings, Load};
 use crate::echo::EchoRun;
@@ -27,17 +27,41 @@ pub(super) fn loaded<'a>(
     runs: &(impl Iterator<Item = &'a EchoRun> + Clone),
     idle: Option<&LatencyResult>,
 ) -> Option<LoadedLatency> {
-    merged(version, runs, None).map(|latency| delay_report::under_load(latency, idle))
+    let rounds = runs.clone().map(beside_load).collect();
+    merged_of(version, runs, rounds, None).map(|latency| delay_report::under_load(latency, idle))
 }
+
+/// The requests of a run that met the load they were meant for: one that waited for a core of this
+/// host may have left when the transfer was over.
+pub(super) fn beside_load(run: &EchoRun) -> EchoRound {
+    run.round.left_within(MAX_HELD_UP)
+}
+
+/// How many answered requests beside a transfer met something else.
+pub(super) fn held_up(run: &EchoRun) -> usize {
+    run.round.rtts_ns().len() - beside_load(run).rtts_ns().len()
+}
+
+/// Short beside the transfers that requests run beside, and longer than a thread of a host that is
+/// not overloaded waits for a core.
+pub(super) const MAX_HELD_UP: Span = Span::from_millis(50);
 
 fn merged<'a>(
     version: IpVersion,
     runs: &(impl Iterator<Item = &'a EchoRun> + Clone),
     bins: Option<HistogramShape>,
 ) -> Option<LatencyResult> {
+    merged_of(version, runs, runs.clone().map(|run| run.round.clone()).collect(), bins)
+}
+
+fn merged_of<'a>(
+    version: IpVersion,
+    runs: &(impl Iterator<Item = &'a EchoRun> + Clone),
+    rounds: Vec<EchoRound>,
+    bins: Option<HistogramShape>,
+) -> Option<LatencyResult> {
     let first = runs.clone().next()?;
     let order = first.order;
-    let rounds: Vec<EchoRound> = runs.clone().map(|run| run.round.clone()).collect();
     let load = Load::of(runs.clone().map(|run| run.cpu));
     let health = Health {
         late_sends: Some(runs.clone().map(|run| run.late_sends).sum()),
@@ -94,6 +118,7 @@ pub(super) fn note_hops(result: &mut VersionResult, runs: &[EchoRun]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::outages::tests::left_late;
     use super::*;
 
     #[test]
@@ -102,5 +127,16 @@ mod tests {
                     their requests count as lost";
         assert_eq!(said_of_bad(2, 1).as_deref(), Some(want));
         assert_eq!(said_of_bad(0, 0), None);
+    }
+
+    #[test]
+    fn requests_that_left_after_the_transfer_tell_nothing_of_its_load() {
+        let run = left_late(100, 30..100);
+        let found = loaded(IpVersion::V4, &[&run].into_iter(), None).unwrap();
+        let median = found.latency.rtt.unwrap().p50;
+        assert_eq!((held_up(&run), median), (70, Span::from_millis(90)));
+        // Where all of them did, nothing is known.
+        let none = loaded(IpVersion::V4, &[&left_late(100, 0..100)].into_iter(), None);
+        assert!(none.is_none_or(|found| found.latency.rtt.is_none()));
     }
 }

@@ -164,6 +164,22 @@ pub(super) mod tests {
         logged(sent, 0..0, log)
     }
 
+    /// Requests of which these left 400 ms late and were answered sooner than the others.
+    pub(in crate::report) fn left_late(sent: u64, late: std::ops::Range<u64>) -> EchoRun {
+        let mut log = EchoLog::default();
+        for seq in 0..sent {
+            let mut exchange = answered(seq, 90);
+            if late.contains(&seq) {
+                let at = exchange.due + offset_ms(400);
+                exchange.tx.at = at;
+                exchange.rx.at = at + offset_ms(5);
+                (exchange.tx_application, exchange.rx_application) = (exchange.tx.at, exchange.rx.at);
+            }
+            log.push(&exchange);
+        }
+        logged(sent, 0..0, log)
+    }
+
     fn logged(sent: u64, lost: std::ops::Range<u64>, log: EchoLog) -> EchoRun {
         let counts = EchoCounts {
             asked: sent,

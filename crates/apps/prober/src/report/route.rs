@@ -9,7 +9,7 @@ use netaware_probe::shift;
 use netaware_record::IpVersion;
 use netaware_units::Span;
 
-use super::{Findings, tcp};
+use super::{Findings, latency, tcp};
 use crate::echo::EchoRun;
 use crate::transfer::TcpRound;
 
@@ -86,7 +86,7 @@ fn parts(run: &EchoRun) -> Vec<Span> {
 
 /// The smallest round trip around a transfer.
 fn least(round: &TcpRound) -> Option<Span> {
-    let requests = round.under_load().map(|run| run.round.rtts_ns());
+    let requests = round.under_load().map(|run| latency::beside_load(run).rtts_ns());
     let of_requests = requests.filter(|rtts| rtts.len() >= MIN_REQUESTS).and_then(|rtts| smallest(&rtts));
     [of_requests, tcp::own_round_trip(round)].into_iter().flatten().min()
 }

@@ -413,6 +413,13 @@ pub(super) fn warnings(rounds: &[TcpRound]) -> Vec<String> {
                 "{what}: {starved} of its {all} streams got nothing in its time: the path is too slow for so many"
             ));
         }
+        if let Some(late) = round.under_load().map(latency::held_up).filter(|late| *late > 0) {
+            let most = latency::MAX_HELD_UP;
+            warnings.push(format!(
+                "{what}: {late} requests beside it left more than {most} after they were due, because this host gave \
+                 their thread no core: they may have met no load, and are not in the round trip under load"
+            ));
+        }
         let planned = planned(round).unwrap_or(Span(i64::MAX));
         if let Some(Rising { least, median, last }) = unrest::rising(&round.ended.sender_ticks, planned) {
             warnings.push(format!(
