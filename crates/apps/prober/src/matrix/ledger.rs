@@ -114,16 +114,18 @@ impl<'a> Ledger<'a> {
     pub(super) fn is_to_be_explained(&mut self, protocol: MatrixProtocol) -> Option<Shortfall> {
         let failed = self.failed(protocol);
         if failed.len() >= MOST_FAILED && !self.has_given_up(protocol) && self.explained.insert(protocol) {
-            let arrived = |at: &usize| self.runs[*at].iter().filter_map(|run| Some(run.server?.bytes)).max();
-            return Some(Shortfall {
-                step: self.steps[*failed.first()?],
-                arrived: failed.iter().map(arrived).max().flatten(),
-                kind: ShortfallKind::OfSize,
-            });
+            let arrived = |at: usize| self.runs[at].iter().filter_map(|run| Some(run.server?.bytes)).max();
+            // Small blocks pass where large packets do not, so the one of which least arrived tells most.
+            let step = self.steps[*failed.first()?];
+            let least = |at: &usize| (arrived(*at).is_none(), arrived(*at), *at);
+            let worst = failed.into_iter().min_by_key(least)?;
+            let (of, arrived) = (self.steps[worst].pair.bytes, arrived(worst));
+            return Some(Shortfall { step, of, arrived, kind: ShortfallKind::OfSize });
         }
         let at = self.ceased().iter().copied().min_by_key(|at| self.steps[*at].pair.bytes)?;
         let arrived = self.runs[at].last().and_then(|run| Some(run.server?.bytes));
-        let shortfall = Shortfall { step: self.steps[at], arrived, kind: ShortfallKind::Ceased };
+        let step = self.steps[at];
+        let shortfall = Shortfall { step, of: step.pair.bytes, arrived, kind: ShortfallKind::Ceased };
         // What holds for segments holds with and without delay.
         let is_new = protocol != MatrixProtocol::Udp && self.explained.insert(protocol);
         self.explained.extend([MatrixProtocol::Tcp, MatrixProtocol::TcpNodelay]);
@@ -204,7 +206,9 @@ fn is_within(one: Step, other: Step) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shortfall {
     step: Step,
-    /// The most that arrived of either, where the other end told.
+    /// What the transfer had to move of which least arrived.
+    of: ByteCount,
+    /// What of that arrived, where the other end told.
     arrived: Option<ByteCount>,
     kind: ShortfallKind,
 }
@@ -221,7 +225,7 @@ enum ShortfallKind {
 impl Shortfall {
     /// So little arrived that packets of the path's usual size seem not to.
     pub(super) fn is_of_large_packets(self) -> bool {
-        self.arrived.is_none_or(|arrived| arrived < SHORT_PACKETS) && self.step.pair.bytes >= SHORT_PACKETS
+        self.arrived.is_none_or(|arrived| arrived < SHORT_PACKETS) && self.of >= SHORT_PACKETS
     }
 
     /// Transfers had ended before, and then nothing came any more: the protocol was not measured to
@@ -233,7 +237,7 @@ impl Shortfall {
     /// What is left out, and the likely cause.
     pub(super) fn explained(self, path: Option<&PathFacts>, patience: Span) -> String {
         let black_hole = path.filter(|path| path.mtu_finding == MtuFinding::BlackHole);
-        let (bytes, arrived) = (self.step.pair.bytes.0, self.arrived);
+        let (bytes, of, arrived) = (self.step.pair.bytes.0, self.of.0, self.arrived);
         let why = match (black_hole.and_then(|path| path.mtu), arrived) {
             (Some(mtu), _) if self.is_of_large_packets() => {
                 format!(
@@ -241,12 +245,12 @@ impl Shortfall {
                 )
             }
             (_, Some(arrived)) if self.is_of_large_packets() => format!(
-                "of {bytes} B only {} B arrived in {patience}; large packets seem to vanish on the path",
+                "of {of} B only {} B arrived in {patience}; large packets seem to vanish on the path",
                 arrived.0
             ),
             (_, Some(arrived)) => {
                 format!(
-                    "of {bytes} B {} B arrived in {patience}; a longer --patience would let them end",
+                    "of {of} B {} B arrived in {patience}; a longer --patience would let them end",
                     arrived.0
                 )
             }
@@ -355,6 +359,17 @@ mod tests {
     }
 
     #[test]
+    fn small_blocks_that_pass_do_not_make_a_black_hole_a_matter_of_patience() {
+        let steps = steps(MatrixProtocol::TcpNodelay);
+        let (mut ledger, mut lane) = (Ledger::new(&steps), Lane::empty(IpVersion::V4));
+        // Nothing of 10 kB in large blocks; 9 kB of 100 kB in small ones.
+        ledger.enter(&mut lane, 3, 0, Some(done(5_000, 0)));
+        ledger.enter(&mut lane, 4, 0, Some(done(90_000, 9_000)));
+        let found = ledger.is_to_be_explained(MatrixProtocol::TcpNodelay).unwrap();
+        assert!(found.is_of_large_packets(), "{found:?}");
+    }
+
+    #[test]
     fn what_waited_in_vain_is_explained_once_and_not_by_too_little_patience() {
         let steps = steps(MatrixProtocol::Tcp);
         let (mut ledger, mut lane) = (Ledger::new(&steps), Lane::empty(IpVersion::V6));
@@ -367,7 +382,7 @@ mod tests {
         let patience = Span::from_secs(10);
         let said = [found.explained(Some(&hole), patience), found.explained(None, patience)];
         assert!(said[0].contains("packets above 1300 B vanish"), "{said:?}");
-        assert!(said[1].contains("only 50 B arrived in 10.0 s; large packets seem"), "{said:?}");
+        assert!(said[1].contains("of 10000 B only 0 B arrived in 10.0 s; large packets seem"), "{said:?}");
         let slow = Shortfall { arrived: Some(ByteCount(8_000)), ..found };
         assert!(slow.explained(None, patience).contains("a longer --patience"), "{slow:?}");
         let short = ledger.shortfalls();
