@@ -28,7 +28,8 @@ impl Estimate {
     /// were overtaken, which takes trains apart.
     #[must_use]
     pub fn unless_host_is_faster(mut self, host: Option<f64>) -> Self {
-        // A lower bound says no more than its lower end, whatever packets that came at once look like.
+        // A lower bound says no more than its lower end, whatever packets that came at once look
+        // like.
         let figure = if self.bound == Bound::AtLeast { self.rate.lo } else { self.rate.estimate };
         let is_far = host.is_some_and(|host| figure < host * NEAR);
         let is_claimed = self.flags.contains(&Flag::HostLimited);
@@ -130,8 +131,8 @@ pub enum Flag {
         /// The rate that a credit buys.
         peak: f64,
     },
-    /// Trains pass at this rate, bit/s, and packets behind their first ones are dropped as a policer
-    /// drops them: what lasts is known as far as the bound says.
+    /// Trains pass at this rate, bit/s, and packets behind their first ones are dropped as a
+    /// policer drops them: what lasts is known as far as the bound says.
     Policed {
         /// The rate that a credit seems to buy.
         peak: f64,

@@ -19,8 +19,8 @@ pub enum NoFigure {
     },
     /// So much was lost that too few trains came whole: share of what left, 0..=1.
     TooLossy(f64),
-    /// Trains lose what comes behind their first packets, as behind a policer, and no rate of them is
-    /// one that lasts.
+    /// Trains lose what comes behind their first packets, as behind a policer, and no rate of them
+    /// is one that lasts.
     Policed {
         /// Share of what left that was lost, 0..=1.
         lost: f64,

@@ -172,8 +172,8 @@ impl Carried {
         if self.fell.is_some_and(|fell| came > FAR_BELOW * fell.from) {
             self.fell = None;
         }
-        // Where packets overtake each other, as over links that take turns, a train comes over as long
-        // as the links' delays differ by, and that is no rate.
+        // Where packets overtake each other, as over links that take turns, a train comes over as
+        // long as the links' delays differ by, and that is no rate.
         if is_taken_apart(report) {
             return;
         }
@@ -262,8 +262,8 @@ impl Carried {
         // A stretch that goes on is the same one.
         let went_on = std::mem::replace(&mut self.goes_on, self.is_losing);
         self.period = Period { since: Some(now), ..Period::default() };
-        // What a link loses that is gone for a moment says nothing of the rate it carries. A policer
-        // has tokens again before, and goes on dropping.
+        // What a link loses that is gone for a moment says nothing of the rate it carries. A
+        // policer has tokens again before, and goes on dropping.
         let is_one = stretches + u32::from(went_on) == 1 && (went_on || !self.is_excused);
         let is_gone = is_one && (longest >= GONE || missing <= FEW_MISSING);
         self.is_excused = is_gone && lost > MUCH && self.held.is_none();

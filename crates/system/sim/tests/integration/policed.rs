@@ -1,5 +1,5 @@
-//! Paths whose losses or order mislead methods: policers before fast links, links that take turns, a
-//! path that is gone for a moment.
+//! Paths whose losses or order mislead methods: policers before fast links, links that take turns,
+//! a path that is gone for a moment.
 
 use netaware_netmodel::Scenario;
 use netaware_path::{Bound, Flag, Instrument, NoFigure, RateMethod};
