@@ -93,7 +93,8 @@ fn compare_rounds(samples: &RoundSamples, statistic: Statistic) -> Option<OfRoun
     let interval = Interval { estimate, lo: lo + shift, hi: hi + shift, confidence };
     let all = samples.rounds_v4.len().max(samples.rounds_v6.len());
     let is_partial = samples.figures.is_some() && compared.rounds < all;
-    let unlike = (is_partial && shift.abs() > (hi - lo) / 2.0).then(|| {
+    let alike = ((hi - lo) / 2.0).max(compared.interval.estimate.abs() * ALIKE);
+    let unlike = (is_partial && shift.abs() > alike).then(|| {
         format!(
             "in only {} of {all} rounds both versions had settled, and these do not show it",
             compared.rounds
@@ -166,6 +167,8 @@ fn margin(metric: Metric, v4: f64, v6: f64) -> f64 {
     }
 }
 
+/// A difference of some rounds shows that of all if they differ by no more than this share of it.
+const ALIKE: f64 = 0.25;
 /// The bootstrap's cost is 2000 times this: a tenth of a second.
 const MOST_RESAMPLED: usize = 4000;
 /// Pairs of neighbours kept together: a burst of cross traffic lasts over several slices or round

@@ -180,13 +180,8 @@ impl<'a> Signs<'a> {
 
     /// Whether something that held the sender back for this share of its busy time was the limit. A
     /// sender that paces (BBR) is held back for the rest of its window only: there the window has
-    /// to be full as well, and the network must not have shown itself. A window that holds many
-    /// times what a round trip carries is not too small: it was closed because what came behind a
-    /// gap waited in it, or because the program that reads had no core.
+    /// to be full as well, and the network must not have shown itself.
     fn held_back(&self, share: f64, filled: Option<Filled>) -> bool {
-        if filled.is_some_and(|filled| filled.share < HARDLY_FILLED) {
-            return false;
-        }
         let is_full = filled.is_some_and(|filled| filled.share >= FULL);
         let is_alone = !self.is_lossy() && !self.is_marked();
         let is_enough = share >= HELD_BACK || (share >= HELD_BACK_FULL && is_full && is_alone);
@@ -206,7 +201,12 @@ impl<'a> Signs<'a> {
         self.delivered.is_some_and(|(_, marked)| marked >= FEWEST_RETRANSMITS)
     }
 
+    /// A window that holds many times what a round trip carries is not too small: it was closed
+    /// because what came behind a gap waited in it, or because the program that reads had no core.
     fn window(&self) -> Option<Limit> {
+        if self.window_filled.is_some_and(|filled| filled.share < HARDLY_FILLED) {
+            return None;
+        }
         let share = self.window.filter(|share| self.held_back(*share, self.window_filled))?;
         let buffer = largest(&self.of.receiver.streams, |stream| stream.receive_buffer);
         let buffer = buffer.map_or(String::new(), |buffer| format!("receive buffer {buffer}"));
@@ -374,7 +374,7 @@ const HELD_BACK_FULL: f64 = 0.15;
 /// the slow start that counts, and a send buffer by what the kernel counts for packets beside their
 /// data, which is a third. Where the kernel still lengthens a buffer, it is a third full at most.
 const FULL: f64 = 0.6;
-/// Share of a window or buffer below which it has room for several times the rate.
+/// Share of a window below which it has room for several times the rate.
 const HARDLY_FILLED: f64 = 0.125;
 /// Rate variation below which a token bucket (or a link of fixed rate) is at work; competing
 /// traffic makes 5 % and more.
