@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum LimitedBy {
     /// A queue or a lossy link on the path.
     Network,
-    /// A token bucket on the path: after a burst that was seen the rate is flat to within a per cent
-    /// or so.
+    /// A token bucket on the path: after a burst that was seen the rate is flat to within a per
+    /// cent or so.
     Shaper,
     /// The sending host ran out of CPU.
     SenderCpu,

@@ -175,10 +175,14 @@ mod tests {
     #[test]
     fn two_questions_and_two_tries_without_an_answer_are_silence_as_well() {
         let mut ceasing = asked(10, |_| true);
-        [1200, 2200].into_iter().for_each(|ms| ceasing.unanswered(at(ms)));
+        for ms in [1200, 2200] {
+            ceasing.unanswered(at(ms));
+        }
         assert_eq!(ceasing.ceased(Span::from_secs(1)), None, "two may be lost");
         let mut tries = Ceasing::beginning(at(3200));
-        [3200, 3250].into_iter().for_each(|ms| tries.unanswered(at(ms)));
+        for ms in [3200, 3250] {
+            tries.unanswered(at(ms));
+        }
         let ceased = ceasing.tried_in_vain(tries).ceased(Span::from_secs(1)).unwrap();
         assert_eq!((ceased.unanswered, ceased.silent), (2, Span::from_secs(1)));
         assert_eq!(ceasing.tried_in_vain(tries).and_then(asked(1, |_| true)).ceased(Span::ZERO), None);

@@ -1,12 +1,12 @@
 //! Whether the round trip of a path rose or fell in the midst of a measurement, and stayed so.
 //!
 //! **Measures** the smallest round trips of phases that follow each other, and finds the moment
-//! since when each of them is far above, or far below, each before. **Assumes** that every phase has met the path
-//! without a queue of our own once, as a transfer does that begins on a drained path: what a load
-//! adds is gone from the smallest round trip of the next phase. **Biased** towards no change: one
-//! phase that saw the old round trip again hides it, and so does a change in the last phase. Other
-//! traffic that fills a queue for all of the rest looks the same as a longer route, and a radio link
-//! that wakes up the same as a shorter one.
+//! since when each of them is far above, or far below, each before. **Assumes** that every phase
+//! has met the path without a queue of our own once, as a transfer does that begins on a drained
+//! path: what a load adds is gone from the smallest round trip of the next phase. **Biased**
+//! towards no change: one phase that saw the old round trip again hides it, and so does a change in
+//! the last phase. Other traffic that fills a queue for all of the rest looks the same as a longer
+//! route, and a radio link that wakes up the same as a shorter one.
 
 use netaware_units::Span;
 

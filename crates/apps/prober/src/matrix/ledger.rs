@@ -61,8 +61,8 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Steps of the last transfers over TCP, where of several nothing arrived any more though one as
-    /// large had ended before.
+    /// Steps of the last transfers over TCP, where of several nothing arrived any more though one
+    /// as large had ended before.
     fn ceased(&self) -> &[usize] {
         let ended = |at: usize| self.runs[at].iter().any(|run| run.outcome == Outcome::Complete);
         let as_large = |one: usize, other: usize| {
@@ -115,7 +115,8 @@ impl<'a> Ledger<'a> {
         let failed = self.failed(protocol);
         if failed.len() >= MOST_FAILED && !self.has_given_up(protocol) && self.explained.insert(protocol) {
             let arrived = |at: usize| self.runs[at].iter().filter_map(|run| Some(run.server?.bytes)).max();
-            // Small blocks pass where large packets do not, so the one of which least arrived tells most.
+            // Small blocks pass where large packets do not, so the one of which least arrived tells
+            // most.
             let step = self.steps[*failed.first()?];
             let least = |at: &usize| (arrived(*at).is_none(), arrived(*at), *at);
             let worst = failed.into_iter().min_by_key(least)?;

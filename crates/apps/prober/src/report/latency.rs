@@ -27,8 +27,8 @@ pub(super) fn loaded<'a>(
     runs: &(impl Iterator<Item = &'a EchoRun> + Clone),
     idle: Option<&LatencyResult>,
 ) -> Option<LoadedLatency> {
-    let rounds = runs.clone().map(beside_load).collect();
-    merged_of(version, runs, rounds, None).map(|latency| delay_report::under_load(latency, idle))
+    let rounds: Vec<EchoRound> = runs.clone().map(beside_load).collect();
+    merged_of(version, runs, &rounds, None).map(|latency| delay_report::under_load(latency, idle))
 }
 
 /// The requests of a run that met the load they were meant for: one that waited for a core of this
@@ -51,13 +51,14 @@ fn merged<'a>(
     runs: &(impl Iterator<Item = &'a EchoRun> + Clone),
     bins: Option<HistogramShape>,
 ) -> Option<LatencyResult> {
-    merged_of(version, runs, runs.clone().map(|run| run.round.clone()).collect(), bins)
+    let rounds: Vec<EchoRound> = runs.clone().map(|run| run.round.clone()).collect();
+    merged_of(version, runs, &rounds, bins)
 }
 
 fn merged_of<'a>(
     version: IpVersion,
     runs: &(impl Iterator<Item = &'a EchoRun> + Clone),
-    rounds: Vec<EchoRound>,
+    rounds: &[EchoRound],
     bins: Option<HistogramShape>,
 ) -> Option<LatencyResult> {
     let first = runs.clone().next()?;
@@ -83,7 +84,7 @@ fn merged_of<'a>(
         patience: runs.clone().map(|run| run.order.patience).max().unwrap_or_default(),
         health,
     };
-    Some(delay_report::latency(&rounds, &context))
+    Some(delay_report::latency(rounds, &context))
 }
 
 /// What was wrong with answers that could not be used.
