@@ -254,15 +254,17 @@ pub(super) fn came_faster(udp: &UdpResult) -> Option<String> {
 }
 
 /// That what was not lost came at a lower rate than it was sent with: without that, the rates and
-/// the share of losses seem to contradict each other.
-pub(super) fn came_slower(udp: &UdpResult) -> Option<String> {
+/// the share of losses seem to contradict each other. `varies` is by how much the idle path's
+/// delay does: the last datagram may be as much later than the first one without any queue.
+pub(super) fn came_slower(udp: &UdpResult, varies: Span) -> Option<String> {
     let (sender, receiver) = (udp.sender.as_ref()?, udp.receiver.as_ref()?);
     let (sent, came, loss) = (udp.sent_rate?, udp.goodput?, udp.loss.ratio?);
     let (left, arrived) = (sender.elapsed, receiver.elapsed);
     let without_queue = sent.0 as f64 * (1.0 - loss.estimate);
     // What the sender's own system refused in between is no queue on the path.
     let is_refused = sender.refusals.iter().any(|refusal| refusal.not_sent > 0);
-    let is_slower = udp.loss.unknown == 0 && !is_refused && arrived > left && arrived - left >= NOTICEABLE;
+    let is_slower =
+        udp.loss.unknown == 0 && !is_refused && arrived > left && arrived - left >= NOTICEABLE.max(varies);
     (is_slower && (came.0 as f64) < without_queue * SLOWED).then(|| {
         format!(
             "UDP {} was sent at {sent} within {left}, and what of it was not lost came at {came} within {arrived}: a \
@@ -525,8 +527,9 @@ mod tests {
         };
         let want = "UDP up was sent at 10.5 Mbit/s within 420 ms, and what of it was not lost came at 5.89 Mbit/s \
                     within 576 ms: a queue on the path filled";
-        assert_eq!(came_slower(&of(576)).as_deref(), Some(want));
-        assert_eq!(came_slower(&of(430)), None);
+        assert_eq!(came_slower(&of(576), Span::ZERO).as_deref(), Some(want));
+        assert_eq!(came_slower(&of(430), Span::ZERO), None);
+        assert_eq!(came_slower(&of(576), Span::from_millis(160)), None, "the path jitters by as much");
     }
 
     #[test]
