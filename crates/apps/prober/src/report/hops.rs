@@ -250,7 +250,7 @@ fn path_sentence(flag: PathFlag, kind: Option<RateBound>) -> String {
             "the destination did not answer: the last hop shown is the furthest that did".to_owned()
         }
         PathFlag::Refused => "a router says that it goes no further".to_owned(),
-        PathFlag::Mtu(mtu) => format!("packets of more than {mtu} bytes do not pass: smaller ones were used"),
+        PathFlag::Mtu(mtu) => format!("longer packets did not pass: ones of up to {mtu} bytes were used"),
         PathFlag::PathChanged => "the path changed while it was measured: figures mix two paths".to_owned(),
         PathFlag::HostBusy { away } => busy_sentence(away, kind),
         PathFlag::CutShort => "no capacity at all: give it more --time".to_owned(),
