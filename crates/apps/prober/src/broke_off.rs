@@ -28,7 +28,7 @@ pub(crate) fn unreachable(
         "a way there or back has failed, or the other end has: try again, and see whether it still answers"
     };
     let (stage, advice) = ("measure".to_owned(), advice.to_owned());
-    let barred = barred.map(|why| format!("this host lets nothing out to it: {why}"));
+    let barred = barred.map(|why| format!("this host lets no packets out to the responder: {why}"));
     Unreachable { stage, reason: reason(ceased, asked, lost_network.or(barred).as_deref()), advice }
 }
 

@@ -22,6 +22,7 @@ use crate::lease;
 use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings};
 use crate::request::{LatencyRequest, Rhythm, Target, Transport};
+use crate::stage::Cause;
 use crate::tcp_echo::TcpEcho;
 
 /// Versions and transports take turns in this many blocks; short ones, so that a drift hits all
@@ -414,6 +415,8 @@ impl Probe {
                 lane.check("measure latency");
                 Some(run)
             }
+            // Who stopped it knows why nothing more came.
+            Err(Cause::Stopped) => None,
             Err(cause) => {
                 lane.fail("measure latency", cause);
                 None

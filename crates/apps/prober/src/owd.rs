@@ -311,7 +311,7 @@ fn heard(logs: &[Option<StampLog>], closed: &[bool]) -> Heard {
     let mut tried = logs.iter().zip(closed).filter_map(|(log, is_closed)| Some((log.as_ref()?, is_closed)));
     if tried.clone().any(|(log, _)| !log.exchanges().is_empty()) {
         Heard::Somebody
-    } else if tried.all(|(_, is_closed)| *is_closed) {
+    } else if closed.contains(&true) && tried.all(|(_, is_closed)| *is_closed) {
         Heard::Closed
     } else {
         Heard::Nobody

@@ -216,8 +216,8 @@ pub(crate) fn finish(
 /// Packets were marked, and nobody has seen what became of the marks.
 fn not_looked_at(class: &str) -> String {
     format!(
-        "whether the path keeps DSCP {class} was not looked at; 'netaware owd --dscp {class}' tells with which one packets \
-         arrive at 'netaware serve --stamp'"
+        "whether the path keeps DSCP {class} was not looked at; 'netaware owd --dscp {class}' measures it, where 'netaware \
+         serve --stamp' runs"
     )
 }
 

@@ -171,7 +171,7 @@ impl fmt::Display for Failure {
             ),
             Cause::Barred(why) => write!(
                 f,
-                "the connection to {at} ended while trying to {}: this host lets nothing out to it: {why}",
+                "the connection to {at} ended while trying to {}: this host lets no packets out to it: {why}",
                 self.stage
             ),
             Cause::Cut(what) => {

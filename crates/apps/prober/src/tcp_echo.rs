@@ -33,7 +33,7 @@ use crate::echo::{EchoOrder, EchoRun, EchoSizes};
 use crate::request::Transport;
 use crate::session::Session;
 use crate::stage::Cause;
-use message::Messages;
+use message::{Broken, Messages};
 
 /// A connection to the responder's reflector.
 pub(crate) struct TcpEcho {
@@ -119,15 +119,17 @@ impl TcpEcho {
 
     /// Waits for what an earlier run gave up on.
     fn read_off(&mut self, patience: Span, stop: &StopFlag) -> Result<(), Cause> {
-        let out_of_step = || {
-            Cause::Unanswered(format!(
-                "the connection of the requests stands still: answers to earlier ones had not come {patience} later, \
-                 while the session's own connection goes on"
-            ))
-        };
-        let owed = self.owed.ok_or_else(out_of_step)?;
+        let system = |why: String| Cause::System(format!("TCP echo: {why}"));
+        let owed = self.owed.ok_or_else(|| system("a request could not be written to its end".into()))?;
         let silent = message::silence(patience, stop);
-        Messages::new(&self.stream, self.sizes.response).skip(owed, &silent).map_err(|_| out_of_step())?;
+        let skipped = Messages::new(&self.stream, self.sizes.response).skip(owed, &silent);
+        skipped.map_err(|broken| match broken {
+            Broken::Silent => Cause::Unanswered(format!(
+                "the connection of the requests stands still: answers to earlier ones had not come {patience} later"
+            )),
+            Broken::Stopped => Cause::Stopped,
+            Broken::Failed(e) => system(e.to_string()),
+        })?;
         self.owed = Some(0);
         Ok(())
     }

@@ -351,18 +351,18 @@ impl Careful {
     /// What kept the method from a figure, as far as that is certain.
     fn reason(&self) -> Option<NoFigure> {
         let Came { batched, trains, .. } = self.came;
-        if let Some(policed) = self.policed() {
-            return Some(policed);
-        }
         // A path that went silent is the reason of whatever else was found of it.
         if let Some(silence) = self.silence() {
             return Some(silence);
         }
-        if let Some(Over::Hopeless(why)) = self.over {
-            return Some(why);
-        }
         if self.over.is_none() {
             return Some(NoFigure::Stopped);
+        }
+        if let Some(policed) = self.policed() {
+            return Some(policed);
+        }
+        if let Some(Over::Hopeless(why)) = self.over {
+            return Some(why);
         }
         if self.came.lost() > MUCH_LOSS {
             return Some(self.interrupted().unwrap_or(NoFigure::TooLossy(self.came.lost())));

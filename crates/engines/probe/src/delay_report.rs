@@ -135,7 +135,7 @@ impl EchoRound {
     #[must_use]
     pub fn left_within(&self, at_most: Span) -> Self {
         let mut round = self.clone();
-        round.log.samples.retain(|sample| sample.from_due - sample.rtt <= at_most);
+        round.log.samples.retain(|sample| sample.from_due - sample.application <= at_most);
         round
     }
 

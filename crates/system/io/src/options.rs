@@ -234,8 +234,17 @@ pub fn refused_here(from: IpAddr, to: SocketAddr) -> Option<io::Error> {
         [PermissionDenied, NetworkUnreachable, HostUnreachable, NetworkDown, InvalidInput]
             .contains(&error.kind())
     };
-    sent.err().filter(is_own)
+    // A filter may drop UDP alone; where the other end answers over TCP, nothing is held back.
+    let answers = || match TcpStream::connect_timeout(&to, ANSWERS_WITHIN.to_std()) {
+        Ok(_) => true,
+        Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+    };
+    sent.err().filter(is_own).filter(|error| error.kind() != io::ErrorKind::PermissionDenied || !answers())
 }
+
+/// Long beside the round trip of most paths, and short for whoever waits for the reason of a
+/// failure.
+const ANSWERS_WITHIN: Span = Span::from_secs(1);
 
 /// Sets on an ICMP socket what is asked for, and binds it to the local address asked for.
 #[cfg(target_os = "linux")]

@@ -50,12 +50,13 @@ impl<'a> Ledger<'a> {
     fn note_arrival(&mut self, at: usize, run: &MatrixRun) {
         let step = self.steps[at];
         if run.outcome == Outcome::Complete {
-            // That a shorter one ends tells nothing of packets of the usual size.
+            // That one in small blocks ends tells nothing of packets of the usual size.
             let steps = self.steps;
-            self.in_vain.retain(|it| !is_tcp(step) || !is_within(steps[*it], step));
+            let has_large = step.pair.block >= SHORT_PACKETS;
+            self.in_vain.retain(|it| !is_tcp(step) || !(has_large || is_within(steps[*it], step)));
         } else if is_tcp(step)
             && step.pair.bytes >= SHORT_PACKETS
-            && run.server.is_none_or(|server| server.bytes < SHORT_PACKETS)
+            && run.server.is_some_and(|server| server.bytes < SHORT_PACKETS)
         {
             self.in_vain.push(at);
         }
@@ -244,6 +245,9 @@ impl Shortfall {
                 format!(
                     "packets above {mtu} B vanish on the path and nobody reports it, so that no patience would do"
                 )
+            }
+            (_, Some(arrived)) if self.has_ceased() => {
+                format!("of {of} B only {} B arrived in {patience}", arrived.0)
             }
             (_, Some(arrived)) if self.is_of_large_packets() => format!(
                 "of {of} B only {} B arrived in {patience}; large packets seem to vanish on the path",

@@ -207,8 +207,8 @@ fn sentence(flag: HopFlag) -> String {
             "answers to large packets may have delayed those to small ones: capacity may read low".to_owned()
         }
         HopFlag::FellBehind => {
-            "so much faster than a link before it that small packets fell behind large ones: no more is known than that \
-             it is as fast as that takes"
+            "small packets fell behind the large ones, because this link is much faster than an earlier one: the figure is \
+             a lower bound"
                 .to_owned()
         }
         HopFlag::HostLimited => {

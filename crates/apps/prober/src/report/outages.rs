@@ -176,6 +176,8 @@ pub(super) mod tests {
         let mut log = EchoLog::default();
         for seq in 0..sent {
             let mut exchange = answered(seq, 90);
+            // A responder that holds it, or a program that reads the answer late, sends no later.
+            exchange.rx_application = exchange.rx.at + offset_ms(60);
             if late.contains(&seq) {
                 let at = exchange.due + offset_ms(400);
                 exchange.tx.at = at;

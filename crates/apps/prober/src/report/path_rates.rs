@@ -268,8 +268,8 @@ fn missing(why: NoFigure, silent: Silence) -> MissingRate {
         NoFigure::Policed { lost, lasts } => {
             carried = Some(rate(lasts));
             format!(
-                "{} of the packets were lost, those behind the first ones of their trains, as a policer drops them, so that \
-                 too few trains came whole; {} came all the same",
+                "{} of the packets were lost, and too few trains came whole: packets behind the first ones of a train are \
+                 dropped, as a policer drops them; {} came all the same",
                 percent(lost),
                 rate(lasts)
             )
@@ -502,7 +502,7 @@ fn sentence(flag: &Flag, bound: RateBound) -> String {
         }
         Flag::Policed { peak } => format!(
             "trains pass at up to {}, but packets behind their first ones are dropped without a queue, as a policer drops \
-             them: that rate does not last, and what lasts is known as far as the bound says",
+             them: that rate does not last, and the bound is what is known of the rate that lasts",
             BitRate(peak.max(0.0) as u64)
         ),
         Flag::Interrupted { packets, over } => gone(*packets, *over),

@@ -181,7 +181,7 @@ pub(super) fn results(
         .into_iter()
         .filter_map(|kind| {
             let of_kind = |round: &&TcpRound| (round.order.direction, round.order.streams) == kind;
-            // The idle round trip is not that of a path that has become longer since.
+            // The idle round trip is not that of a path whose route has changed since.
             let mut numbers = (0..).zip(rounds).filter(|(_, round)| of_kind(round)).map(|(number, _)| number);
             let is_moved = shift.is_some_and(|shift| numbers.any(|number| shift.has_moved(number)));
             let base = if is_moved { Base::Moved(shift?.after) } else { Base::Idle(idle) };
@@ -200,7 +200,7 @@ pub(super) fn measured(round: &TcpRound, idle_rtt: Option<Span>) -> MeasuredRoun
     } else {
         let loaded_rtt = loaded_rtt(round).unwrap_or_default();
         let idle_rtt = idle_rtt.filter(|rtt| *rtt > Span::ZERO);
-        // The route may have become longer since.
+        // The route may have changed since.
         let own = own_round_trip(round).filter(|own| idle_rtt.is_none_or(|idle| is_far_above(*own, idle)));
         let round_trip = own.or(idle_rtt);
         let round_trip = round_trip.unwrap_or_default();
@@ -306,7 +306,7 @@ fn loaded_rtt(round: &TcpRound) -> Option<Span> {
 enum Base<'a> {
     /// As before, if that was measured.
     Idle(Option<&'a LatencyResult>),
-    /// It had become longer, to about this.
+    /// The route had changed, to about this round trip.
     Moved(Span),
 }
 

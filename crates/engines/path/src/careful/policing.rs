@@ -9,7 +9,8 @@
 //! losses: a bucket that has just dropped a packet has no token for another one, so no more than
 //! its tokens came until the next loss, but for one packet. The fastest of these stretches lasts.
 //! **Assumes** for the second that the path is one bucket; on any other path it is still a rate at
-//! which packets came. **Biased** low where few packets are lost.
+//! which packets came. **Biased** low where few packets are lost; high where most losses are of
+//! chance.
 
 use crate::{Train, TrainReport, Volley, VolleyReport};
 
@@ -20,7 +21,7 @@ pub(super) struct Policing {
     forwards: u32,
     backwards: u32,
     /// When packets that were lost left, ns, and bits that came of what left before them: of each
-    /// train the first and the last one.
+    /// train that lost several the middle one and the last one.
     losses: Vec<(i64, f64)>,
     came: f64,
     /// bit/s.
@@ -54,12 +55,14 @@ impl Policing {
             }
         }
         let is_lost = |packet: &(i64, Option<i64>)| packet.1.is_none();
-        if let (Some(first), Some(last)) =
-            (packets.iter().position(is_lost), packets.iter().rposition(is_lost))
-        {
+        let lost: Vec<usize> =
+            packets.iter().enumerate().filter(|(_, it)| is_lost(it)).map(|(at, _)| at).collect();
+        if let (Some(&first), Some(&last)) = (lost.first(), lost.last()) {
             let came = |until: usize| packets[..until].iter().filter(|it| !is_lost(it)).count() as f64 * bits;
-            self.lost(packets[first].0, self.came + came(first), bits);
-            if last > first {
+            // The first loss may be one of chance, with the credit still to come behind it.
+            let middle = lost[lost.len() / 2];
+            if lost.len() >= MIN_LOST {
+                self.lost(packets[middle].0, self.came + came(middle), bits);
                 self.lost(packets[last].0, self.came + came(last), bits);
             }
             self.forwards += u32::from(comes_slower_behind(&packets, first));
@@ -125,6 +128,8 @@ fn comes_slower_behind(packets: &[(i64, Option<i64>)], first_lost: usize) -> boo
 /// Packets before the first loss, and from there on, of a train that says something.
 const MIN_HEAD: usize = 4;
 const MIN_REST: usize = 6;
+/// Losses of a train of which chance makes no more than half.
+const MIN_LOST: usize = 4;
 /// A rate behind the first loss of less than this part of the one before it.
 const SLOWER: f64 = 0.5;
 /// Seven trains of seven; ten of eleven.

@@ -164,8 +164,11 @@ impl Hops {
                 sizes: after.sizes,
                 samples: after.samples,
             });
+            // A link of which only a bound is known may be as fast as any.
             let is_slower = |than: &Interval| found.rate.estimate < than.estimate;
-            slowest = Some(slowest.filter(|known| !is_slower(known)).unwrap_or(found.rate));
+            if known && slowest.as_ref().is_none_or(is_slower) {
+                slowest = Some(found.rate);
+            }
             (before, from) = (after, hop.ttl + 1);
         }
     }

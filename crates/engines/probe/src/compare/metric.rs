@@ -96,7 +96,7 @@ fn compare_rounds(samples: &RoundSamples, statistic: Statistic) -> Option<OfRoun
     let alike = ((hi - lo) / 2.0).max(compared.interval.estimate.abs() * ALIKE);
     let unlike = (is_partial && shift.abs() > alike).then(|| {
         format!(
-            "in only {} of {all} rounds both versions had settled, and these do not show it",
+            "in only {} of {all} rounds both versions have a rate, and these rounds do not show it",
             compared.rounds
         )
     });

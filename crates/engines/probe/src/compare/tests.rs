@@ -422,7 +422,7 @@ fn the_verdict_has_the_rates_that_stand_in_the_section() {
 
 #[test]
 fn a_path_that_became_slower_in_the_first_turn_is_no_slower_version() {
-    // IPv4 had all of its first turn at 51 Mbit/s, and IPv6 none that settled.
+    // IPv4 had all of its first turn at 51 Mbit/s, and IPv6 has no rate of its own.
     let slow = |rate: f64| (0..30).map(|n| rate + f64::from(n % 3) * 1e4).collect::<Vec<f64>>();
     let samples = RoundSamples {
         metric: Metric::TcpSingle,

@@ -87,6 +87,28 @@ fn behind_a_policer_the_rate_of_its_link_is_no_figure() {
 }
 
 #[test]
+fn losses_by_chance_while_the_credit_lasts_do_not_raise_what_is_said_to_last() {
+    let hops = "[[hop]]\nrate = '1Gbit/s'\ndelay = '4ms'\n\
+                bucket = { kind = 'policer', rate = '25Mbit/s', burst = '60kB' }\n\
+                [[hop]]\nrate = '1Gbit/s'\ndelay = '4ms'\nloss = 0.005\n";
+    let mut answers = 0;
+    for method in AVAILABLE.into_iter().chain(CAPACITY) {
+        for seed in 0..4 {
+            let ended = run(hops, method, Span::from_millis(16), Span::from_secs(30), seed);
+            let lasts = match &ended.conclusion {
+                Ok(answer) if answer.bound == Bound::AtLeast => answer.rate.lo,
+                Ok(answer) if answer.bound == Bound::None => answer.rate.estimate,
+                Err(NoFigure::Policed { lasts, .. }) => *lasts,
+                _ => continue,
+            };
+            answers += 1;
+            assert!(lasts < 25e6 * 1.25, "{method:?}, {seed}: {:?}", ended.conclusion);
+        }
+    }
+    assert!(answers > 8, "{answers} of 32");
+}
+
+#[test]
 fn the_load_behind_a_policer_is_that_of_what_lasts() {
     // Its credit lets each train pass, and together they would be half of what lasts.
     let hops = "[[hop]]\nrate = '1Gbit/s'\ndelay = '8ms'\n\
