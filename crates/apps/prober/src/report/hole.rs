@@ -96,7 +96,7 @@ mod tests {
         let left_out = take_left_out(&stalled, &mut warnings);
         assert_eq!((left_out.as_slice(), warnings.len()), (["down", "up"].as_slice(), 1));
         let want = "IPv4: packets above 1460 bytes vanish and no router says so; TCP stalled on it: TCP down with 1 and \
-                    4 streams, TCP up with 1 and 4 streams carried nothing, UDP down and up were left out, because no \
+                    4 streams, TCP up with 1 and 4 streams carried nothing, and UDP down and up were left out, because no \
                     rate was known; 'netaware tcp -M 1420' gets through, and other programs do with an MTU of 1460 at \
                     this host's interface or route";
         assert_eq!(warning(&stalled, &left_out).as_deref(), Some(want));
