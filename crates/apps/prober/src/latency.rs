@@ -415,7 +415,7 @@ impl Probe {
                 lane.check("measure latency");
                 Some(run)
             }
-            // Who stopped it knows why nothing more came.
+            // The person who stopped it knows why nothing more came.
             Err(Cause::Stopped) => None,
             Err(cause) => {
                 lane.fail("measure latency", cause);

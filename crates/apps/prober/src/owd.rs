@@ -534,7 +534,7 @@ fn fell_silent(last: u64, counts: &StampCounts, interval: Span, patience: Span) 
     ceasing.ceased(patience)
 }
 
-/// That somebody on the way wrote another class into the packets than was sent.
+/// A warning that a router on the way wrote another DSCP into the packets.
 fn rewritten(version: IpVersion, sent: u8, arrived: Option<u8>) -> Option<String> {
     let arrived = arrived.filter(|arrived| *arrived != sent)?;
     let name = version.name();

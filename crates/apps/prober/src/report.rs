@@ -226,7 +226,7 @@ fn has_broken_transfer(record: &Record) -> bool {
         let tcp = version.tcp.iter().map(|tcp| tcp.outcome);
         tcp.chain(version.udp.iter().map(|udp| udp.outcome)).any(|outcome| outcome == Outcome::Failed)
     };
-    // What a black hole did is said of it.
+    // The warning of the black hole says this already.
     let mut others = record.versions.iter().filter(|version| !hole::explains(version));
     record.is_measured() && others.any(ended)
 }

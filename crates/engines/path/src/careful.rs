@@ -343,7 +343,7 @@ impl Careful {
         Some(NoFigure::Policed { lost: self.came.lost(), lasts })
     }
 
-    /// That the path was gone for a while.
+    /// The sentence that the path was gone for a while.
     fn interrupted(&self) -> Option<NoFigure> {
         self.came.outage().map(|it| NoFigure::Interrupted { packets: it.packets, over: it.over })
     }

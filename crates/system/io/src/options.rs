@@ -222,7 +222,7 @@ pub fn refused_here(from: IpAddr, to: SocketAddr) -> Option<io::Error> {
         SocketOptions { source: Some(ZonedIp::of(SocketAddr::new(from, 0))), ..SocketOptions::default() };
     let sent = match connect_udp(to, &options) {
         Ok(socket) => socket.send(&[0]).map(|_| ()),
-        // What this host has lost beside its way there is looked at elsewhere.
+        // An address or interface that this host has lost is looked for elsewhere.
         Err(ConnectError::System { operation: "find a way to", source, .. }) => Err(source),
         Err(_) => Ok(()),
     };

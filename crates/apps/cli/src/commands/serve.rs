@@ -156,7 +156,7 @@ impl Serve {
         let Some(file) = &self.results else { return Ok(None) };
         let is_named = !file.as_os_str().is_empty();
         let file = if is_named { file.clone() } else { netaware_store::default_path()? };
-        // Who cannot keep results learns it now and not from the first page that sends one.
+        // An owner who cannot keep results learns it now, before the first page sends one.
         Store::open(&file).with_context(|| format!("--results={}", file.display()))?;
         Ok(Some(Arc::new(ResultFile(file))))
     }

@@ -23,12 +23,12 @@ pub(crate) struct Metric {
     pub(crate) of_host: fn(&HostAbility) -> Option<f64>,
 }
 
-/// What a threshold is held against.
+/// A figure that a threshold is compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Figure {
-    /// What tells it from others of the same version; empty where there are none.
+    /// The direction or protocol of the figure; empty where a version has only one.
     pub(crate) of: &'static str,
-    /// As printed, in the metric's base unit.
+    /// The figure as it is printed, in the metric's base unit.
     pub(crate) value: f64,
     /// On which side of it the truth may be.
     pub(crate) bound: RateBound,

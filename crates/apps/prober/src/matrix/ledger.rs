@@ -50,7 +50,7 @@ impl<'a> Ledger<'a> {
     fn note_arrival(&mut self, at: usize, run: &MatrixRun) {
         let step = self.steps[at];
         if run.outcome == Outcome::Complete {
-            // That one in small blocks ends tells nothing of packets of the usual size.
+            // A transfer in small blocks may end although large packets vanish.
             let steps = self.steps;
             let has_large = step.pair.block >= SHORT_PACKETS;
             self.in_vain.retain(|it| !is_tcp(step) || !(has_large || is_within(steps[*it], step)));
@@ -128,7 +128,7 @@ impl<'a> Ledger<'a> {
         let arrived = self.runs[at].last().and_then(|run| Some(run.server?.bytes));
         let step = self.steps[at];
         let shortfall = Shortfall { step, of: step.pair.bytes, arrived, kind: ShortfallKind::Ceased };
-        // What holds for segments holds with and without delay.
+        // Large packets vanish with TCP_NODELAY and without it alike.
         let is_new = protocol != MatrixProtocol::Udp && self.explained.insert(protocol);
         self.explained.extend([MatrixProtocol::Tcp, MatrixProtocol::TcpNodelay]);
         is_new.then_some(shortfall)
@@ -208,14 +208,14 @@ fn is_within(one: Step, other: Step) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shortfall {
     step: Step,
-    /// What the transfer had to move of which least arrived.
+    /// How much the transfer was to move of which the least arrived.
     of: ByteCount,
-    /// What of that arrived, where the other end told.
+    /// How much of it arrived, where the other end reported that.
     arrived: Option<ByteCount>,
     kind: ShortfallKind,
 }
 
-/// What is left out because of them.
+/// Which cells are left out because of two transfers that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ShortfallKind {
     /// Cells that are as large.

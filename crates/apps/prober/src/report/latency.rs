@@ -37,7 +37,7 @@ pub(super) fn beside_load(run: &EchoRun) -> EchoRound {
     run.round.left_within(MAX_HELD_UP)
 }
 
-/// How many answered requests beside a transfer met something else.
+/// The number of answered requests that left too late to meet the transfer.
 pub(super) fn held_up(run: &EchoRun) -> usize {
     run.round.rtts_ns().len() - beside_load(run).rtts_ns().len()
 }

@@ -105,7 +105,7 @@ fn datagrams(rounds: &[UdpRound], direction: Direction) -> Part {
         let missing = (told + at_the_end).min(sender.sent.saturating_sub(receiver.received));
         lost += missing;
         let found = Outages::of(&rows, sender.sent, apart);
-        // What the receiving host dropped had come.
+        // Datagrams that the receiving host dropped had crossed the path.
         let dropped = receiver.drops.total().unwrap_or(0);
         if found.lost <= missing && dropped < found.lost.div_ceil(2) {
             outages = outages.and(found);

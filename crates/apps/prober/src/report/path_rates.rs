@@ -310,7 +310,7 @@ fn missing(why: NoFigure, silent: Silence) -> MissingRate {
     MissingRate { reason: reason(why), because, carried, enough }
 }
 
-/// That the path was gone for a while.
+/// The sentence that the path was gone for a while.
 fn gone(packets: u64, over: Span) -> String {
     format!(
         "{packets} packets in a row were lost, sent within {over}: the path was gone for that long at least"

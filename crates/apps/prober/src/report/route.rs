@@ -23,7 +23,7 @@ pub(super) struct Shift {
 }
 
 impl Shift {
-    /// Of the phases of one version.
+    /// The shift that the phases of one version show, if any.
     pub(super) fn of(found: &Findings) -> Option<Self> {
         let idle: Vec<Span> = found.idle.iter().flat_map(parts).collect();
         let transfers: Vec<Option<Span>> = found.tcp.iter().map(least).collect();

@@ -301,10 +301,10 @@ fn loaded_rtt(round: &TcpRound) -> Option<Span> {
     rtts.get(rtts.len() / 2).copied()
 }
 
-/// What a path's round trip without load was when a transfer ran.
+/// The round trip without load that belongs to a transfer.
 #[derive(Clone, Copy)]
 enum Base<'a> {
-    /// As before, if that was measured.
+    /// The idle round trip that was measured before the transfers, if there is one.
     Idle(Option<&'a LatencyResult>),
     /// The route had changed, to about this round trip.
     Moved(Span),
@@ -610,7 +610,7 @@ fn by_owner(limit: Limit, round: &TcpRound) -> Limit {
     Limit { evidence, ..limit }
 }
 
-/// What a whole transfer was that had not settled when it ended.
+/// How a transfer went that had not settled when it ended.
 fn unsettled(round: &TcpRound, measured: &MeasuredRound<'_>) -> Option<&'static str> {
     let is_whole = round.ended.outcome == Outcome::Complete;
     let has_settled = measured.warm_up != warm_up::WarmUpEnd::NeverEnded;

@@ -261,7 +261,7 @@ pub(super) fn came_slower(udp: &UdpResult, varies: Span) -> Option<String> {
     let (sent, came, loss) = (udp.sent_rate?, udp.goodput?, udp.loss.ratio?);
     let (left, arrived) = (sender.elapsed, receiver.elapsed);
     let without_queue = sent.0 as f64 * (1.0 - loss.estimate);
-    // What the sender's own system refused in between is no queue on the path.
+    // Datagrams that the sender's own system refused in between show no queue on the path.
     let is_refused = sender.refusals.iter().any(|refusal| refusal.not_sent > 0);
     let is_slower =
         udp.loss.unknown == 0 && !is_refused && arrived > left && arrived - left >= NOTICEABLE.max(varies);

@@ -14,7 +14,7 @@
 
 use crate::{Train, TrainReport, Volley, VolleyReport};
 
-/// What all trains so far say.
+/// What the trains so far have shown.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Policing {
     /// Trains that came well and then far more slowly, and such that did the same backwards.
@@ -116,7 +116,7 @@ fn comes_slower_behind(packets: &[(i64, Option<i64>)], first_lost: usize) -> boo
         (Some((first, _)), Some((last, _))) => last.saturating_sub(*first),
         _ => 0,
     };
-    // What is handed over at once was not seen to come.
+    // Packets that were handed over at once do not show how fast they came.
     let head_took = head_took.max(left(head) as f64);
     let before = (head.len() - 1) as f64 / head_took;
     let came = rest.iter().filter_map(|it| it.1);

@@ -61,9 +61,9 @@ pub fn compare_metric(samples: &RoundSamples) -> Option<MetricComparison> {
     })
 }
 
-/// What the rounds show.
+/// The comparison over rounds.
 struct OfRounds {
-    /// Of the rounds in which both versions have samples.
+    /// The comparison of the rounds in which both versions have samples.
     compared: PairedInterval,
     /// The figures of IPv4 and of IPv6, whose difference is the estimate.
     figures: [f64; 2],
