@@ -16,6 +16,8 @@ pub(crate) struct IntervalMeter {
     /// Slices in which no datagram came, of each direction: what was lost in them is known once one
     /// does.
     held: [Vec<ReceiverTick>; 2],
+    /// When the transfers are over; empty slices behind that show nothing.
+    over_at: Option<Span>,
 }
 
 #[derive(Default)]
@@ -33,7 +35,14 @@ struct Open {
 
 impl IntervalMeter {
     pub(crate) fn new(version: IpVersion, every: Span) -> Self {
-        Self { version, every, forward: Open::default(), reverse: Open::default(), held: Default::default() }
+        Self {
+            version,
+            every,
+            forward: Open::default(),
+            reverse: Open::default(),
+            held: Default::default(),
+            over_at: None,
+        }
     }
 
     /// Adds a slice; tells the interval once it is long enough. The sender's figures come from
@@ -42,7 +51,10 @@ impl IntervalMeter {
     pub(crate) fn take(&mut self, direction: Direction, tick: &Tick, watch: &mut Watch<'_>) {
         let open = self.open(direction);
         match tick {
-            Tick::Begun(lasts) => watch.has_begun(*lasts),
+            Tick::Begun(lasts) => {
+                self.over_at = Some(*lasts);
+                watch.has_begun(*lasts);
+            }
             Tick::Draining(most) => watch.drains(*most),
             Tick::Unheard(most) => watch.waits_for_an_end(*most),
             Tick::Sender(tick) => {
@@ -66,9 +78,13 @@ impl IntervalMeter {
 
     /// Adds the slices that were held back.
     fn release(&mut self, direction: Direction, watch: &mut Watch<'_>) {
-        let every = self.every;
+        let (every, over_at) = (self.every, self.over_at);
         let held = std::mem::take(&mut self.held[usize::from(direction == Direction::Reverse)]);
-        for tick in loss_split::placed(&held) {
+        let shows_nothing = |tick: &ReceiverTick| {
+            let is_empty = tick.bytes == ByteCount(0) && tick.packets == 0 && tick.lost == 0;
+            is_empty && over_at.is_some_and(|over| tick.end - tick.length >= over)
+        };
+        for tick in loss_split::placed(&held).into_iter().filter(|tick| !shows_nothing(tick)) {
             let open = self.open(direction);
             open.end = tick.end;
             open.length += tick.length;
@@ -129,10 +145,16 @@ mod tests {
 
     /// The lines of a stream: datagrams that came and that were lost.
     fn lines(slices: &[(u64, i64)]) -> Vec<(u64, i64)> {
+        lines_of(slices, None)
+    }
+
+    /// The same of a stream that is over after this time.
+    fn lines_of(slices: &[(u64, i64)], over_at: Option<Span>) -> Vec<(u64, i64)> {
         let mut told = Vec::new();
         let mut listener = |progress| told.push(progress);
         let mut watch = Watch::new(Span::from_secs(1), &mut listener);
         let mut meter = IntervalMeter::new(IpVersion::V4, Span::from_secs(1));
+        meter.over_at = over_at;
         for (n, (packets, lost)) in (1..).zip(slices) {
             let tick = ReceiverTick {
                 end: Span::from_millis(100 * n),
@@ -165,6 +187,12 @@ mod tests {
     fn a_stream_that_is_over_has_no_empty_row_behind_it() {
         let over = [vec![(43, 0); 20], vec![(0, 0); 1]].concat();
         assert_eq!(lines(&over), [(430, 0), (430, 0)]);
+    }
+
+    #[test]
+    fn a_stream_that_died_has_no_empty_rows_behind_its_planned_end() {
+        let dead = [vec![(43, 0); 15], vec![(0, 0); 35]].concat();
+        assert_eq!(lines_of(&dead, Some(Span::from_millis(3020))), [(430, 0), (215, 0), (0, 0)]);
     }
 
     #[test]

@@ -178,7 +178,8 @@ pub(crate) fn finish(
     for (result, found) in versions.iter().zip(findings) {
         let name = result.version.name();
         warnings.extend(tcp::warnings(&found.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
-        warnings.extend(udp::warnings(&found.udp).into_iter().map(|warning| format!("{name}: {warning}")));
+        let of_udp = udp::warnings(&found.udp, result.unreachable.is_some());
+        warnings.extend(of_udp.into_iter().map(|warning| format!("{name}: {warning}")));
         warnings.extend(route::Shift::of(found).map(|shift| shift.warning(result.version)));
         warnings.extend(latency::bad_answers(found).map(|warning| format!("{name}: {warning}")));
         warnings.extend(outages::warning(found).map(|warning| format!("{name}: {warning}")));
@@ -222,10 +223,7 @@ fn not_looked_at(class: &str) -> String {
 }
 
 fn has_broken_transfer(record: &Record) -> bool {
-    let ended = |version: &VersionResult| {
-        let tcp = version.tcp.iter().map(|tcp| tcp.outcome);
-        tcp.chain(version.udp.iter().map(|udp| udp.outcome)).any(|outcome| outcome == Outcome::Failed)
-    };
+    let ended = |version: &VersionResult| version.tcp.iter().any(|tcp| tcp.outcome == Outcome::Failed);
     // The warning of the black hole says this already.
     let mut others = record.versions.iter().filter(|version| !hole::explains(version));
     record.is_measured() && others.any(ended)
@@ -374,12 +372,6 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
             let why = it.remarks.iter().find(|remark| remark.starts_with("no echo of"))?;
             Some(format!("{name}: {why}"))
         }));
-        let mut udp = result.udp.iter().map(|udp| udp.outcome);
-        if result.unreachable.is_none() && udp.any(|outcome| outcome == Outcome::Failed) {
-            warnings.push(format!(
-                "{name}: a UDP stream did not end as planned; its figures stand for the time that was measured"
-            ));
-        }
         let ways = [Direction::Reverse, Direction::Forward];
         warnings.extend(ways.into_iter().filter_map(|way| comparison::did_not_last(result, way)));
         let silent = hole::explains(result);

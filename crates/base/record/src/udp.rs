@@ -25,7 +25,7 @@ pub struct UdpResult {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
     pub sent_rate: Option<BitRate>,
     /// Payload rate at the receiver, duplicates left out, over the time from first to last datagram
-    /// as it came or as it left, whichever is longer; absent when it never reported, and when less
+    /// as it came, or as it left or was due, whichever is longer; absent when it never reported, and when less
     /// than two datagrams came: no time passes between fewer.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
     pub goodput: Option<BitRate>,

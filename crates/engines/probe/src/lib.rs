@@ -40,6 +40,7 @@ pub mod rfc6349;
 pub mod shift;
 pub mod size_fit;
 pub mod stamp;
+pub mod stream_end;
 pub mod summary;
 pub mod tcp_times;
 pub mod unrest;

@@ -11,7 +11,7 @@ use netaware_probe::outage::{self, Outages, Part};
 use netaware_record::{Direction, ReceiverTick};
 use netaware_units::{ByteCount, Span};
 
-use super::{Findings, tcp};
+use super::{Findings, tcp, udp};
 use crate::echo::EchoRun;
 use crate::transfer::{TcpRound, UdpRound};
 
@@ -87,14 +87,17 @@ fn under_load(rounds: &[TcpRound]) -> Part {
 
 fn datagrams(rounds: &[UdpRound], direction: Direction) -> Part {
     let (mut outages, mut lost) = (Outages::default(), 0);
-    for round in rounds.iter().filter(|round| round.order.plan.direction == direction) {
+    let is_of_it = |round: &UdpRound| round.order.plan.direction == direction;
+    let broken = udp::broke_off(rounds, direction).and_then(|_| rounds.iter().rposition(is_of_it));
+    for (at, round) in rounds.iter().enumerate().filter(|(_, round)| is_of_it(round)) {
         let (Some(sender), Some(receiver)) = (&round.ended.udp_sender, &round.ended.udp_receiver) else {
             continue;
         };
         let mut rows = receiver.loss_runs.clone();
         let told: u64 = rows.iter().map(|(length, times)| length * times).sum();
-        // The marks of the stream's end may have been lost together with its last datagrams.
-        let at_the_end = if receiver.observed.is_none() {
+        // The marks of the stream's end may have been lost together with its last datagrams. What
+        // broke off is told with its reason.
+        let at_the_end = if receiver.observed.is_none() && broken != Some(at) {
             sender.sent.saturating_sub(receiver.received).saturating_sub(told)
         } else {
             0
@@ -232,7 +235,8 @@ pub(super) mod tests {
         let rate = SendRate::at_least(10_000_000);
         let order = UdpOrder::paced(direction, Span::from_secs(1), 1472, rate, SLICE);
         let sender = UdpSenderEnd { sent: 1000, elapsed: Span::from_secs(1), ..UdpSenderEnd::default() };
-        let receiver = UdpReceiverEnd { received, loss_runs: rows, ..UdpReceiverEnd::default() };
+        let receiver =
+            UdpReceiverEnd { received, highest: received, loss_runs: rows, ..UdpReceiverEnd::default() };
         let ended = Ended { udp_sender: Some(sender), udp_receiver: Some(receiver), ..Ended::default() };
         UdpRound { order, ended, at_once: false }
     }

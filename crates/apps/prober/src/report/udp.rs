@@ -4,10 +4,12 @@ mod ends;
 
 use netaware_probe::limit::{self, UdpEvidence};
 use netaware_probe::loss_split;
+use netaware_probe::stream_end::{self, Schedule};
 use netaware_record::{
-    Direction, Exchanges, Health, Layer, Limit, LimitedBy, Pedigree, ReceiverTick, SendRefusal,
+    Direction, Exchanges, Health, Layer, Limit, LimitedBy, Outcome, Pedigree, ReceiverTick, SendRefusal,
     UdpReceiverEnd, UdpResult, UdpSenderEnd, WireRates,
 };
+use netaware_stats::ceasing::Ceased;
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 use netaware_wire::ethernet;
 
@@ -18,14 +20,19 @@ use crate::transfer::UdpRound;
 pub(super) fn results(path: Path, rounds: &[UdpRound]) -> Vec<UdpResult> {
     let directions = [Direction::Reverse, Direction::Forward];
     let of = |direction: &Direction| {
-        let rounds: Vec<&UdpRound> =
+        let own: Vec<&UdpRound> =
             rounds.iter().filter(|round| round.order.plan.direction == *direction).collect();
-        result(path, *direction, &rounds)
+        result(path, *direction, &own, broke_off(rounds, *direction).as_ref())
     };
     directions.iter().filter_map(of).collect()
 }
 
-fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpResult> {
+fn result(
+    path: Path,
+    direction: Direction,
+    rounds: &[&UdpRound],
+    broke_off: Option<&Ceased>,
+) -> Option<UdpResult> {
     let order = &rounds.last()?.order;
     let senders: Vec<&UdpSenderEnd> = rounds.iter().filter_map(|r| r.ended.udp_sender.as_ref()).collect();
     let receivers: Vec<&UdpReceiverEnd> =
@@ -42,17 +49,19 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
     let stamped = receiver.as_ref().is_some_and(|end| end.gaps.is_some());
     let sent_rate = mean_rate(rounds.iter().filter_map(|round| left_in(round)));
     let planned = planned(rounds);
-    let outcome = worst(rounds.iter().map(|round| round.ended.outcome));
+    let ended = worst(rounds.iter().map(|round| round.ended.outcome));
+    let outcome = if broke_off.is_some() { Outcome::Failed } else { ended };
     let limit = match (&sender, &receiver) {
+        _ if let Some(since) = broke_off => Limit::new(LimitedBy::Unknown, ceased(since)),
         (Some(sender), Some(receiver)) => limit::udp_limit(&UdpEvidence {
             // Datagrams of a round that the sender never reported are among those lost or unknown.
             sender: &UdpSenderEnd { sent, ..sender.clone() },
             receiver,
             planned,
-            sent_rate: mean_rate(senders.iter().filter_map(|end| after_first(end))),
+            sent_rate: mean_rate(rounds.iter().filter_map(|round| told_in(round))),
             loss: &loss,
             across: path.across,
-            outcome,
+            outcome: ended,
         }),
         _ => Limit::new(LimitedBy::Unknown, NOT_REPORTED),
     };
@@ -72,7 +81,7 @@ fn result(path: Path, direction: Direction, rounds: &[&UdpRound]) -> Option<UdpR
         payload: ByteCount(u64::from(order.plan.length)),
         planned,
         sent_rate,
-        wire: wire(path, rounds, &senders, &arrived),
+        wire: wire(path, rounds, &arrived),
         exchanges: exchanges(rounds),
         goodput,
         sent,
@@ -106,18 +115,62 @@ fn sent_in(round: &UdpRound) -> u64 {
 /// What left in a round after its first datagram, and in which time. Of a sender that never
 /// reported, what the receiver knows of: up to the highest number that came.
 fn left_in(round: &UdpRound) -> Option<(ByteCount, Span)> {
-    if let Some(end) = &round.ended.udp_sender {
-        return after_first(end);
+    if round.ended.udp_sender.is_some() {
+        return told_in(round);
     }
     let end = round.ended.udp_receiver.as_ref()?;
     let length = u64::from(round.order.plan.length);
     Some((ByteCount(end.highest.saturating_sub(1).saturating_mul(length)), end.elapsed))
 }
 
-/// From the first departure to the last there is one datagram less than left. One alone has no
-/// rate.
-fn after_first(end: &UdpSenderEnd) -> Option<(ByteCount, Span)> {
-    (end.sent > 1).then(|| (but_one(end.bytes, end.sent), end.elapsed))
+/// The same as far as the sender told it.
+fn told_in(round: &UdpRound) -> Option<(ByteCount, Span)> {
+    let end = round.ended.udp_sender.as_ref()?;
+    let (planned, over) = due(round, end);
+    let of_which = |bytes: ByteCount| ByteCount((bytes.0 as f64 * share_between(planned)) as u64);
+    (end.sent > 1).then(|| (of_which(end.bytes), over))
+}
+
+/// Over which time a round was sent, and how many datagrams were due in it: those that left, from
+/// the first to the last of them, or, where others did not leave, all of the plan in its time.
+fn due(round: &UdpRound, sender: &UdpSenderEnd) -> (u64, Span) {
+    let over = stream_end::due_over(sender, Schedule::of(&round.order.plan));
+    let all = if over > sender.elapsed { sender.sent.saturating_add(sender.not_sent) } else { sender.sent };
+    (all, over)
+}
+
+/// From the first of so many datagrams to the last there is one less. One alone has no rate.
+fn share_between(datagrams: u64) -> f64 {
+    datagrams.saturating_sub(1) as f64 / datagrams.max(1) as f64
+}
+
+/// Since when nothing of the streams of one direction came, if nothing came of them until the end
+/// and of no later stream either: what comes later shows an outage that ended. Streams that ran at
+/// once are none of the other's later ones.
+pub(super) fn broke_off(rounds: &[UdpRound], direction: Direction) -> Option<Ceased> {
+    let last = rounds.iter().rposition(|round| round.order.plan.direction == direction)?;
+    let round = &rounds[last];
+    let (sender, receiver) = (round.ended.udp_sender.as_ref()?, round.ended.udp_receiver.as_ref()?);
+    let later = rounds[last + 1..].iter().filter(|later| !(round.at_once && later.at_once));
+    let has_come = |it: &UdpRound| it.ended.udp_receiver.as_ref().is_some_and(|end| end.received > 0);
+    if round.ended.outcome != Outcome::Complete || later.into_iter().any(has_come) {
+        return None;
+    }
+    stream_end::broke_off(sender, receiver, Schedule::of(&round.order.plan))
+}
+
+/// Why a stream was not measured to its end.
+fn ceased(ceased: &Ceased) -> String {
+    let Ceased { after, silent, unanswered, not_sent } = *ceased;
+    let fate = match (unanswered, not_sent) {
+        (0, not_sent) => format!("the last {not_sent} datagrams, due over {silent}, were not sent"),
+        (lost, 0) => format!("the last {lost} datagrams, sent over {silent}, were lost"),
+        (lost, not_sent) => format!(
+            "of the last {} datagrams, due over {silent}, {not_sent} were not sent, and {lost} were lost",
+            lost + not_sent
+        ),
+    };
+    format!("nothing arrived any more after {after}: {fate}")
 }
 
 /// The slices of a round, up to the last in which the stream was sent or something came.
@@ -134,7 +187,7 @@ fn slices(round: &UdpRound) -> Vec<ReceiverTick> {
 }
 
 /// What came in a round, and the time over which its rate is taken: from the first to the last
-/// arrival, or from the first to the last departure if that took longer. So what was lost at either
+/// arrival, or the time in which it was sent or due if that is longer. So what was lost at either
 /// end of the stream lowers the rate as what was lost in its midst does, and what a queue held up
 /// is no faster than it came. A receiver that did not listen to the end knows its own time alone.
 struct Arrived {
@@ -151,24 +204,21 @@ impl Arrived {
         let end = round.ended.udp_receiver.as_ref().filter(|end| end.received > 1)?;
         let sender = round.ended.udp_sender.as_ref().filter(|_| end.observed.is_none());
         let whole = sender.filter(|sender| sender.sent >= end.received);
-        let (all, over) = whole
-            .map_or((end.received, end.elapsed), |sender| (sender.sent, sender.elapsed.max(end.elapsed)));
+        let (all, over) = whole.map_or((end.received, end.elapsed), |sender| {
+            let (all, over) = due(round, sender);
+            (all, over.max(end.elapsed))
+        });
         Some(Self { received: end.received, bytes: end.bytes, all, over })
     }
 
     /// The part of a count that belongs to the time.
     fn of_which(&self, count: u64) -> f64 {
-        count as f64 * (self.all - 1) as f64 / self.all as f64
+        count as f64 * share_between(self.all)
     }
 }
 
 /// The rates as a link sees them. Of a path whose MTU nobody knows, that of Ethernet is taken.
-fn wire(
-    path: Path,
-    rounds: &[&UdpRound],
-    senders: &[&UdpSenderEnd],
-    arrived: &[Arrived],
-) -> Option<WireRates> {
+fn wire(path: Path, rounds: &[&UdpRound], arrived: &[Arrived]) -> Option<WireRates> {
     let last = rounds.last()?;
     let mtu = last.ended.path_mtu.unwrap_or(ETHERNET_MTU);
     let vlan = last.order.vlan;
@@ -178,7 +228,12 @@ fn wire(
         bytes: ByteCount(each.bytes),
         frames: each.frames,
         vlan,
-        sent: mean_rate(senders.iter().map(|end| (bytes(end.sent.saturating_sub(1)), end.elapsed))),
+        sent: mean_rate(rounds.iter().filter_map(|round| {
+            let end = round.ended.udp_sender.as_ref()?;
+            let (due, over) = due(round, end);
+            let between = ByteCount((bytes(end.sent).0 as f64 * share_between(due)) as u64);
+            (end.sent > 1).then_some((between, over))
+        })),
         received: mean_rate(arrived.iter().map(|it| {
             let on_wire = bytes(it.received);
             (ByteCount(it.of_which(on_wire.0) as u64), it.over)
@@ -210,12 +265,21 @@ fn planned(rounds: &[&UdpRound]) -> Option<BitRate> {
     bits.checked_div(time).and_then(|mean| u64::try_from(mean).ok()).map(BitRate)
 }
 
-/// What a reader of the figures has to know: datagrams that were not sent, with the system's
-/// reason, and those whose fate is unknown.
-pub(super) fn warnings(rounds: &[UdpRound]) -> Vec<String> {
+/// What a reader of the figures has to know: that a stream did not end as planned, which is left out
+/// where the version `is_lost` and the reason told with that; datagrams that were not sent, with the
+/// system's reason; and those whose fate is unknown.
+pub(super) fn warnings(rounds: &[UdpRound], is_lost: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     for direction in [Direction::Reverse, Direction::Forward] {
         let way = direction.name();
+        let mut own = rounds.iter().filter(|round| round.order.plan.direction == direction);
+        if let Some(since) = broke_off(rounds, direction) {
+            warnings.push(format!("UDP {way}: {}; the stream was not measured to its end", ceased(&since)));
+        } else if !is_lost && own.any(|round| round.ended.outcome == Outcome::Failed) {
+            warnings.push(format!(
+                "UDP {way}: the stream did not end as planned; its figures stand for the time that was measured"
+            ));
+        }
         for round in rounds.iter().filter(|round| round.order.plan.direction == direction) {
             warnings.extend(round.ended.udp_sender.iter().flat_map(|end| refusals(way, end)));
             let sent = sent_in(round);
@@ -241,8 +305,11 @@ pub(super) fn warnings(rounds: &[UdpRound]) -> Vec<String> {
 /// and that may exceed what the path carries.
 pub(super) fn came_faster(udp: &UdpResult) -> Option<String> {
     let receiver = udp.receiver.as_ref()?;
-    let (sent, came) =
-        (udp.sent_rate?, BitRate::mean(but_one(receiver.bytes, receiver.received), receiver.elapsed)?);
+    // What was not sent makes the rate of the plan's time a lower one.
+    let while_sent = |end: &UdpSenderEnd| BitRate::mean(but_one(end.bytes, end.sent), end.elapsed);
+    let cut = udp.sender.as_ref().filter(|sender| sender.not_sent > 0);
+    let sent = cut.and_then(while_sent).or(udp.sent_rate)?;
+    let came = BitRate::mean(but_one(receiver.bytes, receiver.received), receiver.elapsed)?;
     let late = udp.health.worst_lateness.filter(|late| *late > Span::ZERO);
     let why = late.map_or(String::new(), |late| {
         format!(": some left up to {late} late, and those behind them came closer together than planned")
@@ -329,7 +396,7 @@ mod tests {
     use crate::request::Pace;
     use crate::transfer::UdpOrder;
     use netaware_probe::limit::Across;
-    use netaware_record::{GapSummary, IpVersion, Outcome, Side};
+    use netaware_record::{GapSummary, IpVersion, Side};
     use netaware_units::SendRate;
 
     const PATH: Path = Path { version: IpVersion::V4, across: Across::Network };
@@ -337,14 +404,14 @@ mod tests {
     #[test]
     fn a_stream_whose_sending_end_never_reported_is_not_said_to_be_whole() {
         let ended = Ended { udp_receiver: Some(receiver(1060, None)), ..Ended::default() };
-        let said = warnings(&[round(ended)]);
+        let said = warnings(&[round(ended)], true);
         assert!(said.iter().any(|it| it.contains("never told how many datagrams it sent")), "{said:?}");
         let both = Ended {
             udp_sender: Some(sender(1060, 0)),
             udp_receiver: Some(receiver(1060, None)),
             ..Ended::default()
         };
-        assert!(warnings(&[round(both)]).iter().all(|it| !it.contains("never told")));
+        assert!(warnings(&[round(both)], true).iter().all(|it| !it.contains("never told")));
     }
 
     #[test]
@@ -383,8 +450,49 @@ mod tests {
             assert_eq!((result.sent, result.received, result.loss.lost), (2548, received, 0));
             assert_eq!(result.loss.unknown, 2548 - received);
             assert_eq!(result.limit.by, LimitedBy::Unknown, "{:?}", result.limit);
-            let warnings = warnings(&rounds);
+            let warnings = warnings(&rounds, true);
             assert!(warnings[0].contains(&format!("fate of {} of 2548", 2548 - received)), "{warnings:?}");
+        }
+    }
+
+    /// A stream of 6 s, 5096 datagrams, of which nothing came after 0.6 s; the rest was lost, or not
+    /// even sent.
+    fn broken(is_sent: bool) -> UdpRound {
+        let end = if is_sent {
+            sender(5096, 0)
+        } else {
+            UdpSenderEnd { elapsed: Span::from_millis(600), ..sender(510, 4586) }
+        };
+        let came = UdpReceiverEnd { elapsed: Span::from_millis(600), ..receiver(510, None) };
+        round(Ended { udp_sender: Some(end), udp_receiver: Some(came), ..Ended::default() })
+    }
+
+    /// 265 of 2583 datagrams had left, and 9.95 Mbit/s of 10 were told.
+    #[test]
+    fn a_stream_that_broke_off_has_the_rate_of_its_time_and_is_not_complete() {
+        for (is_sent, why) in [
+            (true, "the last 4586 datagrams, sent over 5.40 s, were lost"),
+            (false, "the last 4586 datagrams, due over 5.40 s, were not sent"),
+        ] {
+            let rounds = [broken(is_sent)];
+            let result = results(PATH, &rounds).remove(0);
+            assert_eq!((result.outcome, result.limit.by), (Outcome::Failed, LimitedBy::Unknown));
+            let rate = |rate: Option<BitRate>| rate.unwrap().0 as f64 / 1e6;
+            assert!((rate(result.goodput) - 1.0).abs() < 0.01, "{result:#?}");
+            assert!((rate(result.sent_rate) - if is_sent { 10.0 } else { 1.0 }).abs() < 0.01, "{result:#?}");
+            assert_eq!(came_faster(&result), None);
+            let warnings = warnings(&rounds, false);
+            let want = format!(
+                "UDP up: nothing arrived any more after 600 ms: {why}; the stream was not measured to its end"
+            );
+            assert!(warnings.contains(&want), "{warnings:?}");
+            // What comes in a later stream shows an outage that ended.
+            let whole = Ended {
+                udp_sender: Some(sender(5096, 0)),
+                udp_receiver: Some(receiver(5096, None)),
+                ..Ended::default()
+            };
+            assert_eq!(results(PATH, &[broken(is_sent), round(whole)])[0].outcome, Outcome::Complete);
         }
     }
 
@@ -400,7 +508,7 @@ mod tests {
         let end = UdpSenderEnd { refusals: vec![refusal], ..sender(491, 26) };
         let ended =
             Ended { udp_sender: Some(end), udp_receiver: Some(receiver(491, None)), ..Ended::default() };
-        let told = warnings(&[round(ended)]);
+        let told = warnings(&[round(ended)], true);
         assert_eq!(
             told,
             [
@@ -422,6 +530,7 @@ mod tests {
             loss_runs: if lost > 0 { vec![(lost, 1)] } else { Vec::new() },
             gaps: Some(gaps(max)),
             jitter: Some(Span::from_micros(jitter)),
+            highest: 2548,
             ..receiver(2548 - lost, None)
         };
         let of = |lost, max, jitter| {

@@ -139,8 +139,10 @@ fn stood_still(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     if sender.not_sent as f64 <= plan as f64 * TOLERATED {
         return None;
     }
-    let pause = sender.gaps.as_ref()?.max;
-    let missing = sender.elapsed.secs_f64() * sender.not_sent as f64 / plan as f64;
+    // A pause that lasted to the end has no datagram behind it: the sender woke so late.
+    let gap = sender.gaps.as_ref().map_or(Span::ZERO, |gaps| gaps.max);
+    let pause = gap.max(sender.worst_lateness);
+    let missing = sender.elapsed.max(pause).secs_f64() * sender.not_sent as f64 / plan as f64;
     let cpu = CpuLoad::of_told(sender.cpu.as_ref());
     let is_one = pause >= LONG_PAUSE && pause.secs_f64() >= missing * MOST;
     (is_one && cpu.pressure() < SPARE).then(|| {
