@@ -94,7 +94,9 @@ fn lose_a_version() -> (Span, Report) {
             && !killed
         {
             killed = true;
-            [Side::A, Side::B].into_iter().for_each(kill);
+            // The reader first: what it hears then is the last that came, however long a busy host
+            // takes to start the second command.
+            [Side::B, Side::A].into_iter().for_each(kill);
         }
     });
     let emulator = lab.end().unwrap();
