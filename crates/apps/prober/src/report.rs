@@ -197,7 +197,9 @@ pub(crate) fn finish(
         let what = "the responder ended a transfer early; the figures stand for the time that was measured";
         warnings.push(what.to_owned());
     }
-    warnings.extend(opened.request.options.get("dscp").map(|class| not_looked_at(class)));
+    let class =
+        opened.request.options.get("dscp").filter(|_| versions.iter().any(VersionResult::has_figures));
+    warnings.extend(class.map(|class| not_looked_at(class)));
     let comparison = comparison::compare(&versions, findings);
     let mut record = Record { responder, comparison, ..opened.record(told, versions, warnings, &local) };
     record.settle();

@@ -83,6 +83,11 @@ impl TcpOrder {
         rate.or_else(|| self.block_spacing.and_then(|spacing| BitRate::mean(block, spacing)))
     }
 
+    /// What the sender was held to, by the responder's owner or by what was asked for.
+    pub(crate) fn held_to(&self) -> Option<BitRate> {
+        self.cap.or_else(|| self.requested_rate())
+    }
+
     fn plan(&self, target: &Target) -> TcpPlan {
         TcpPlan {
             streams: self.streams,

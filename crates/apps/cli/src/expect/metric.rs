@@ -259,10 +259,9 @@ pub(crate) static METRICS: &[Metric] = &[
     rate("available.down", "the same from HOST", |v| {
         path_rates(v, PathMetric::Available, Some(Direction::Reverse))
     }),
-    metric("hops.capacity", Kind::Rate, "hops: slowest link that was found", |v| {
+    rate("hops.capacity", "hops: slowest link that was found", |v| {
         let known = v.hops.iter().flat_map(|hops| &hops.hops).filter_map(|hop| hop.capacity.as_ref());
-        let rates = known.filter(|it| it.bound == RateBound::None).map(|it| it.rate.estimate);
-        rates.reduce(f64::min).map(|rate| ("", rate)).into_iter().collect()
+        slowest(known.map(|it| figure("", &it.rate, it.bound))).into_iter().collect()
     }),
     metric("hops.rtt", Kind::Time, "hops: smallest round trip to the last hop", |v| {
         let last = v.hops.as_ref().and_then(|hops| hops.hops.last()?.rtt_min);
@@ -467,6 +466,11 @@ fn figure(of: &'static str, rate: &Interval, bound: RateBound) -> Figure {
     Figure { of, value, bound }
 }
 
+/// The slowest of several: a bound below it leaves open whether a slower one is there.
+fn slowest(rates: impl Iterator<Item = Figure>) -> Option<Figure> {
+    rates.reduce(|one, other| if other.value < one.value { other } else { one })
+}
+
 fn best(result: &MatrixResult) -> Option<f64> {
     result.best().map(|rate| rate.estimate)
 }
@@ -474,6 +478,19 @@ fn best(result: &MatrixResult) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_slowest_hop_may_be_one_of_which_only_a_bound_is_known() {
+        use RateBound::{AtLeast, AtMost, None};
+        let rates = |all: &[(f64, RateBound)]| {
+            let all = all.iter().map(|(value, bound)| Figure { of: "", value: *value, bound: *bound });
+            slowest(all).map(|it| (it.value, it.bound))
+        };
+        assert_eq!(rates(&[(100.0, None), (50.0, None), (700.0, AtLeast)]), Some((50.0, None)));
+        assert_eq!(rates(&[(100.0, None), (30.0, AtLeast)]), Some((30.0, AtLeast)));
+        assert_eq!(rates(&[(100.0, None), (80.0, AtMost)]), Some((80.0, AtMost)));
+        assert_eq!(rates(&[]), Option::None);
+    }
 
     #[test]
     fn a_bound_is_judged_as_it_is_printed() {

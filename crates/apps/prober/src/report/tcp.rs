@@ -455,7 +455,7 @@ fn starved(round: &TcpRound) -> Option<usize> {
 /// The longest time in which nothing came of a transfer that was to fill the path. Each end knows
 /// its own slices best: those of the other end travel, and are joined where little came.
 fn stalled(round: &TcpRound) -> Option<Stall> {
-    if round.order.requested_rate().is_some() {
+    if round.order.held_to().is_some() {
         return None;
     }
     let round_trip = loaded_rtt(round).unwrap_or_default();
@@ -576,7 +576,7 @@ fn judge(
                 sender: round.ended.tcp_sender.as_ref()?,
                 receiver: round.ended.tcp_receiver.as_ref()?,
                 goodput: goodput(std::slice::from_ref(measured))?.rate,
-                requested: round.order.cap.or(round.order.requested_rate()),
+                requested: round.order.held_to(),
                 idle_rtt,
                 loaded_rtt: load.and_then(|load| load.latency.rtt).map(|rtt| rtt.p50),
                 counted: measured.counted(),

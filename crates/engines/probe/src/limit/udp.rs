@@ -144,7 +144,9 @@ fn stood_still(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     let pause = gap.max(sender.worst_lateness);
     let missing = sender.elapsed.max(pause).secs_f64() * sender.not_sent as f64 / plan as f64;
     let cpu = CpuLoad::of_told(sender.cpu.as_ref());
-    let is_one = pause >= LONG_PAUSE && pause.secs_f64() >= missing * MOST;
+    // Of a slow stream each datagram is far from the next.
+    let spacing = sender.gaps.as_ref().and_then(|gaps| gaps.planned).unwrap_or_default();
+    let is_one = pause >= LONG_PAUSE.max(spacing * SPACINGS) && pause.secs_f64() >= missing * MOST;
     (is_one && cpu.pressure() < SPARE).then(|| {
         let text = format!(
             "{} of {plan} datagrams were not sent, most of them in one pause of the sender of {pause}: it was stopped \
@@ -230,6 +232,8 @@ const SATURATED: f64 = 0.9;
 const SPARE: f64 = 0.5;
 /// Schedulers of hosts that are merely busy give a thread a core sooner than this.
 const LONG_PAUSE: Span = Span::from_millis(200);
+/// A pause is longer than so many planned distances.
+const SPACINGS: i64 = 3;
 /// Share of the time that is missing which one pause explains.
 const MOST: f64 = 0.7;
 /// Share of the plan that may stay at home.
