@@ -208,8 +208,9 @@ fn pump(
                 }
             }
         }
-        if let Some(at_most) = unheard.worth_saying(clock::now()).filter(|_| !stopping && !has_said_draining)
-        {
+        let gives_up = deadline + session.link.allowance();
+        let overdue = unheard.worth_saying(clock::now(), gives_up);
+        if let Some(at_most) = overdue.filter(|_| !stopping && !has_said_draining) {
             on_tick(transfers[0].plan.direction(), Tick::Unheard(at_most));
         }
     }
@@ -225,8 +226,8 @@ struct Unheard {
     /// Every receiver has given up by then, and its report has come.
     latest: Mono,
     moved_at: Option<Mono>,
-    /// It has been said.
-    is_over: bool,
+    /// What has been said: until when it is waited for.
+    until: Option<Mono>,
 }
 
 impl Unheard {
@@ -245,7 +246,7 @@ impl Unheard {
     fn after(planned_end: Mono, round_trip: Span, settles: Span, gives_up: Span) -> Self {
         let usual_end = planned_end + settles + round_trip * EXCHANGES + SOON;
         let latest = planned_end + gives_up + round_trip * EXCHANGES;
-        Self { usual_end, latest, moved_at: None, is_over: false }
+        Self { usual_end, latest, moved_at: None, until: None }
     }
 
     /// Data have come.
@@ -253,14 +254,16 @@ impl Unheard {
         self.moved_at = Some(at);
     }
 
-    /// For how long the end is waited for at most, once that is worth saying; said once.
-    fn worth_saying(&mut self, now: Mono) -> Option<Span> {
+    /// For how long the end is waited for at most, once that is worth saying: until the report of a
+    /// receiver that gave up must have come, and then, if it has not, until this end `gives_up`.
+    fn worth_saying(&mut self, now: Mono, gives_up: Mono) -> Option<Span> {
         let has_just_moved = self.moved_at.is_some_and(|at| now - at < SOON);
-        if self.is_over || now < self.usual_end || has_just_moved {
+        if now < self.until.unwrap_or(self.usual_end) || has_just_moved {
             return None;
         }
-        self.is_over = true;
-        Some((self.latest - now).or_zero())
+        let until = if self.until.is_none() { self.latest } else { gives_up };
+        self.until = Some(until.max(now));
+        Some(until - now).filter(|left| *left > Span::ZERO)
     }
 }
 
@@ -618,22 +621,28 @@ mod tests {
             |round_trip| Unheard::after(at(0), round_trip, Span::ZERO, tcp::grace_over(round_trip, drain));
         let mut silent = of_tcp(round_trip);
         silent.moved(at(-1500));
-        assert_eq!(silent.worth_saying(at(430)), None, "the report may still be on its way");
-        assert_eq!(silent.worth_saying(at(440)), Some(Span::from_millis(2600)));
-        assert_eq!(silent.worth_saying(at(460)), None, "said once");
+        assert_eq!(silent.worth_saying(at(430), at(30_000)), None, "the report may still be on its way");
+        assert_eq!(silent.worth_saying(at(440), at(30_000)), Some(Span::from_millis(2600)));
+        assert_eq!(silent.worth_saying(at(460), at(30_000)), None, "said once");
+        assert_eq!(
+            silent.worth_saying(at(3040), at(8000)),
+            Some(Span::from_millis(4960)),
+            "longer than was said"
+        );
+        assert_eq!(silent.worth_saying(at(7990), at(8000)), None);
         // While data come, the queue drains, and that is said elsewhere.
         let mut draining = of_tcp(round_trip);
         draining.moved(at(400));
-        assert_eq!(draining.worth_saying(at(500)), None);
-        assert_eq!(draining.worth_saying(at(900)), Some(Span::from_millis(2140)));
+        assert_eq!(draining.worth_saying(at(500), at(30_000)), None);
+        assert_eq!(draining.worth_saying(at(900), at(30_000)), Some(Span::from_millis(2140)));
         // A round trip of two seconds has a longer grace.
         let mut far = of_tcp(Span::from_secs(2));
-        assert_eq!(far.worth_saying(at(4_300)), None);
-        assert_eq!(far.worth_saying(at(4_400)), Some(Span::from_millis(5_600)));
+        assert_eq!(far.worth_saying(at(4_300), at(30_000)), None);
+        assert_eq!(far.worth_saying(at(4_400), at(30_000)), Some(Span::from_millis(5_600)));
         // A stream of datagrams is listened to for a while after its end.
         let mut datagrams = Unheard::after(at(0), round_trip, Span::from_millis(130), Span::from_secs(2));
-        assert_eq!(datagrams.worth_saying(at(560)), None);
-        assert_eq!(datagrams.worth_saying(at(570)), Some(Span::from_millis(1_470)));
+        assert_eq!(datagrams.worth_saying(at(560), at(30_000)), None);
+        assert_eq!(datagrams.worth_saying(at(570), at(30_000)), Some(Span::from_millis(1_470)));
     }
 
     #[test]
