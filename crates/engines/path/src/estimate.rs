@@ -124,7 +124,8 @@ pub enum Flag {
     /// Too few trains came in a way that the method can read: packets were lost, or handed over in
     /// batches that hide how far apart they came. More time would not have changed that.
     Unreadable,
-    /// The path's traffic varied more than the measurement could average out: the interval is wide.
+    /// Trains differed by more than the measurement could average out, or were too few for that: a
+    /// rough figure. Traffic that varies makes them so, and so do jitter and hosts.
     Noisy,
     /// Short bulks pass at this rate, bit/s; what lasts is held to the figure by a token bucket.
     Shaped {
