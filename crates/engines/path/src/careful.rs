@@ -207,9 +207,9 @@ impl Careful {
             return Err(self.policed().or(self.silence()).or(self.interrupted()).unwrap_or(lossy));
         }
         match answer.map(|answer| sound(self.carried_at_least(answer))) {
-            // It is of the path as it was.
+            // It is of the path as it was, or of trains that were handed over at once.
             Some(Some(answer)) if self.is_of_a_faster_path(&answer) => {
-                Err(self.slower().unwrap_or(NoFigure::PathChanged))
+                Err(self.slower().unwrap_or(NoFigure::Undecided))
             }
             Some(Some(answer)) => Ok(self.with_cost(answer)),
             _ if self.reason().is_some() => Err(self.reason().unwrap_or(NoFigure::Undecided)),
@@ -223,16 +223,21 @@ impl Careful {
     /// The path became far slower in the middle of this measurement, and still is.
     fn has_fallen(&self) -> bool {
         // A measurement that follows a path goes on after that, and sees the path as it is.
+        self.came_slowly_lately() && self.carried.fell(&self.transits).is_some()
+    }
+
+    /// Trains came far more slowly than earlier ones, for whatever reason.
+    fn came_slowly_lately(&self) -> bool {
         self.carried.fell_at().is_some_and(|at| self.now.since(at) <= self.instrument.time_limit)
     }
 
-    /// The path fell below what this figure says of it.
+    /// Trains came lately more slowly than this figure says that the path carries.
     fn is_of_a_faster_path(&self, answer: &Estimate) -> bool {
         let said = match answer.bound {
             Bound::AtMost => answer.rate.hi,
             Bound::None | Bound::AtLeast => answer.rate.lo,
         };
-        self.has_fallen() && self.carried.fastest().is_some_and(|rate| said > rate * ABOVE_ALL)
+        self.came_slowly_lately() && self.carried.fastest().is_some_and(|rate| said > rate * ABOVE_ALL)
     }
 
     /// A lower bound is no more than what trains were seen to pass at, however many of their
@@ -248,7 +253,7 @@ impl Careful {
 
     /// That the path became slower, with what it carried and what it carries.
     fn slower(&self) -> Option<NoFigure> {
-        let (from, to) = self.carried.fell().filter(|_| self.has_fallen())?;
+        let (from, to) = self.carried.fell(&self.transits).filter(|_| self.has_fallen())?;
         Some(NoFigure::Slower { from, to })
     }
 
@@ -258,7 +263,7 @@ impl Careful {
         answer.took = answer.took.max(self.took());
         let is_cut = self.over == Some(Over::OutOfTime) && !answer.flags.contains(&Flag::CutShort);
         answer.flags.extend(is_cut.then_some(Flag::CutShort));
-        if let Some((from, to)) = self.carried.fell().filter(|_| self.has_fallen()) {
+        if let Some((from, to)) = self.carried.fell(&self.transits).filter(|_| self.has_fallen()) {
             answer.flags.insert(0, Flag::Slower { from, to });
         }
         answer = self.as_far_as_it_lasts(answer);
