@@ -23,6 +23,11 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// Whether the path changed in the middle, so that the figure is of two paths.
+    pub fn is_of_two_paths(&self) -> bool {
+        self.flags.iter().any(|flag| matches!(flag, Flag::PathChanged | Flag::Slower { .. }))
+    }
+
     /// The same without the claim that the hosts set the figure, where the sending host probes far
     /// faster than that, `host` bit/s: what held the method up is not known then, unless packets
     /// were overtaken, which takes trains apart.
