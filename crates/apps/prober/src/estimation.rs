@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use netaware_host::CpuSnapshot;
 use netaware_io::clock;
+use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::volley::Calibration;
 use netaware_path::available::Search;
@@ -206,6 +207,7 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
     let at_once = request.follow.map_or(whole, |follow| follow.interval + request.time);
     let around = lease::around(&lanes, ways, 1);
     lane::reserve_all(&mut lanes, at_once + around + SLACK, stop, &mut watch);
+    learn_path_mtus(&mut lanes, request);
     if let Some(follow) = request.follow {
         following::follow(request, follow, &mut lanes, stop, &mut watch);
     } else {
@@ -313,7 +315,7 @@ fn instrument(
     time_limit: Span,
 ) -> Instrument {
     // Larger ones would travel in pieces, or not at all.
-    let fits = path_mtu(session).unwrap_or(request.packet.unwrap_or(USUAL_MTU));
+    let fits = path_mtu(session, &request.target.options).unwrap_or(request.packet.unwrap_or(USUAL_MTU));
     let largest = request.packet.unwrap_or(MOST_MTU).min(fits).clamp(LEAST_MTU, MOST_MTU);
     let rtt = session.reach.shortest_round_trip().unwrap_or_default();
     let here = known.calibration;
@@ -354,9 +356,26 @@ fn without_opening(lane: &mut Lane, time: Span) -> Span {
     left
 }
 
-/// As the system knows it of the control connection.
-fn path_mtu(session: &Session) -> Option<u32> {
-    session.link.tcp_info().map(|info| info.path_mtu).filter(|mtu| *mtu >= LEAST_MTU)
+/// As the system knows it, of the control connection or for datagrams.
+fn path_mtu(session: &Session, options: &SocketOptions) -> Option<u32> {
+    let of_connection = session.link.tcp_info().map(|info| info.path_mtu);
+    let of_datagrams = netaware_io::path_mtu::known(session.link.peer(), options);
+    [of_connection, of_datagrams].into_iter().flatten().filter(|mtu| *mtu >= LEAST_MTU).min()
+}
+
+/// Lets the system learn the MTU of each lane's path, so that no train has packets that are too big
+/// for it: these would be lost, and later ones sent in pieces.
+fn learn_path_mtus(lanes: &mut [Lane], request: &EstimationRequest) {
+    let options = &request.target.options;
+    let longest = request.packet.unwrap_or(MOST_MTU);
+    std::thread::scope(|scope| {
+        for lane in lanes.iter_mut().filter(|lane| lane.is_alive()) {
+            let Some(session) = lane.session() else { continue };
+            let round_trip = session.reach.shortest_round_trip().unwrap_or_default();
+            let (to, patience) = (session.link.peer(), round_trip * 2 + MTU_ANSWER);
+            scope.spawn(move || netaware_io::path_mtu::learn(to, options, longest, patience));
+        }
+    });
 }
 
 /// What became of one opening of trains.
@@ -489,6 +508,8 @@ const OPENING_TRIPS: i64 = 9;
 /// Processors are looked at for so long, at both ends: over less a share of a core says nothing.
 const SHORTEST_LOOK: Span = Span::from_millis(120);
 const LEAST_MTU: u32 = 576;
+/// What a router or a host may take to answer a packet that is too big.
+const MTU_ANSWER: Span = Span::from_millis(20);
 const USUAL_MTU: u32 = 1500;
 /// Loopback has more; packets of several segments would say little about a path.
 const MOST_MTU: u32 = 9000;

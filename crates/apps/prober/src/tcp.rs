@@ -61,6 +61,7 @@ fn orders(request: &TcpRequest, rounds: u16) -> Vec<TcpOrder> {
         tell_every: Some(request.interval),
         per_stream: request.per_stream,
         bottleneck: request.bottleneck,
+        at_once: false,
     };
     request.directions.each().iter().map(order).collect()
 }

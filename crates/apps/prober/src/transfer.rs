@@ -44,6 +44,8 @@ pub(crate) struct TcpOrder {
     pub(crate) per_stream: bool,
     /// The narrowest link, if somebody knows it.
     pub(crate) bottleneck: Option<Bottleneck>,
+    /// Another transfer ran at the same time, the other way.
+    pub(crate) at_once: bool,
 }
 
 impl TcpOrder {
@@ -68,6 +70,7 @@ impl TcpOrder {
             tell_every: None,
             per_stream: false,
             bottleneck: None,
+            at_once: false,
         }
     }
 
@@ -248,7 +251,7 @@ pub(crate) fn tcp(
     let mut echoes = echoes.into_iter();
     let ran = orders.iter().zip(&plans).zip(ended);
     ran.map(|((order, plan), ended)| {
-        let order = order.as_it_ran(plan, &ended);
+        let order = TcpOrder { at_once: orders.len() > 1, ..order.as_it_ran(plan, &ended) };
         TcpRound::new(order, ended, echoes.next())
     })
     .collect()

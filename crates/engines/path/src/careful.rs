@@ -84,7 +84,9 @@ pub struct Careful {
     part: Volley,
     /// A queue that was seen is empty by then.
     drained_at: Mono,
-    came: Came,
+    /// Of this turn, and of the one before.
+    came_now: Came,
+    came_before: Came,
     levels: LevelsByLength,
     bytes: u64,
     packets: u64,
@@ -144,12 +146,12 @@ struct Stretch {
 
 impl fmt::Debug for Careful {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { needs, carried, tokens, came, over, .. } = self;
+        let Self { needs, carried, tokens, over, .. } = self;
         f.debug_struct("Careful")
             .field("needs", needs)
             .field("carried", carried)
             .field("tokens", tokens)
-            .field("came", came)
+            .field("came", &self.came())
             .field("over", over)
             .finish_non_exhaustive()
     }
@@ -180,12 +182,25 @@ impl Careful {
             serving: None,
             part: Volley::default(),
             drained_at: Mono(0),
-            came: Came::default(),
+            came_now: Came::default(),
+            came_before: Came::default(),
             levels: LevelsByLength::default(),
             bytes: 0,
             packets: 0,
             over: None,
         }
+    }
+
+    /// A measurement that follows a path begins its next turn: what was lost in turns before the
+    /// last one is forgotten, for the figure is hardly of these.
+    pub fn begin_turn(&mut self) {
+        self.came_before = self.came_now.next_turn();
+        self.policing.begin_turn();
+    }
+
+    /// What came in this turn and in the one before.
+    fn came(&self) -> Came {
+        self.came_now.and(&self.came_before)
     }
 
     /// The time limit is so near that nothing more would be back within it.
@@ -201,15 +216,15 @@ impl Careful {
         let answer = self.method.as_ref().and_then(Estimator::answer);
         let is_open =
             answer.as_ref().is_some_and(|it| it.bound != Bound::AtLeast && it.rate.lo <= LEAST_RATE);
-        if is_open && self.came.lost() > BLURRING_LOSS {
+        if is_open && self.came().lost() > BLURRING_LOSS {
             // That nothing or more is left is what loss makes of any rate.
-            let lossy = NoFigure::TooLossy(self.came.lost());
+            let lossy = NoFigure::TooLossy(self.came().lost());
             return Err(self.policed().or(self.silence()).or(self.interrupted()).unwrap_or(lossy));
         }
         match answer.map(|answer| sound(self.carried_at_least(answer))) {
-            // It is of the path as it was.
+            // It is of the path as it was, or of trains that were handed over at once.
             Some(Some(answer)) if self.is_of_a_faster_path(&answer) => {
-                Err(self.slower().unwrap_or(NoFigure::PathChanged))
+                Err(self.slower().unwrap_or(NoFigure::Undecided))
             }
             Some(Some(answer)) => Ok(self.with_cost(answer)),
             _ if self.reason().is_some() => Err(self.reason().unwrap_or(NoFigure::Undecided)),
@@ -223,16 +238,21 @@ impl Careful {
     /// The path became far slower in the middle of this measurement, and still is.
     fn has_fallen(&self) -> bool {
         // A measurement that follows a path goes on after that, and sees the path as it is.
+        self.came_slowly_lately() && self.carried.fell(&self.transits).is_some()
+    }
+
+    /// Trains came far more slowly than earlier ones, for whatever reason.
+    fn came_slowly_lately(&self) -> bool {
         self.carried.fell_at().is_some_and(|at| self.now.since(at) <= self.instrument.time_limit)
     }
 
-    /// The path fell below what this figure says of it.
+    /// Trains came lately more slowly than this figure says that the path carries.
     fn is_of_a_faster_path(&self, answer: &Estimate) -> bool {
         let said = match answer.bound {
             Bound::AtMost => answer.rate.hi,
             Bound::None | Bound::AtLeast => answer.rate.lo,
         };
-        self.has_fallen() && self.carried.fastest().is_some_and(|rate| said > rate * ABOVE_ALL)
+        self.came_slowly_lately() && self.carried.fastest().is_some_and(|rate| said > rate * ABOVE_ALL)
     }
 
     /// A lower bound is no more than what trains were seen to pass at, however many of their
@@ -248,7 +268,7 @@ impl Careful {
 
     /// That the path became slower, with what it carried and what it carries.
     fn slower(&self) -> Option<NoFigure> {
-        let (from, to) = self.carried.fell().filter(|_| self.has_fallen())?;
+        let (from, to) = self.carried.fell(&self.transits).filter(|_| self.has_fallen())?;
         Some(NoFigure::Slower { from, to })
     }
 
@@ -258,15 +278,15 @@ impl Careful {
         answer.took = answer.took.max(self.took());
         let is_cut = self.over == Some(Over::OutOfTime) && !answer.flags.contains(&Flag::CutShort);
         answer.flags.extend(is_cut.then_some(Flag::CutShort));
-        if let Some((from, to)) = self.carried.fell().filter(|_| self.has_fallen()) {
+        if let Some((from, to)) = self.carried.fell(&self.transits).filter(|_| self.has_fallen()) {
             answer.flags.insert(0, Flag::Slower { from, to });
         }
         answer = self.as_far_as_it_lasts(answer);
-        if let Some(Stretch { packets, over, .. }) = self.came.outage() {
+        if let Some(Stretch { packets, over, .. }) = self.came().outage() {
             answer.flags.push(Flag::Interrupted { packets, over });
         }
-        if self.came.lost() > TOLD_LOSS && !answer.flags.iter().any(|flag| matches!(flag, Flag::Lossy(_))) {
-            answer.flags.push(Flag::Lossy(self.came.lost()));
+        if self.came().lost() > TOLD_LOSS && !answer.flags.iter().any(|flag| matches!(flag, Flag::Lossy(_))) {
+            answer.flags.push(Flag::Lossy(self.came().lost()));
         }
         answer
     }
@@ -278,7 +298,7 @@ impl Careful {
         if has(&answer, |flag| matches!(flag, Flag::Shaped { .. })) {
             return answer;
         }
-        let held = self.carried.policed().filter(|_| self.came.outage().is_none());
+        let held = self.carried.policed().filter(|_| self.came().outage().is_none());
         if let Some(policed) = held.filter(|rate| *rate < answer.rate.lo) {
             // Short trains passed, and what lasted was lost until less was sent.
             answer.rate.lo = policed;
@@ -313,7 +333,7 @@ impl Careful {
 
     /// So much is lost, and not in one stretch, that it may be chance's or a policer's.
     fn loses_much(&self) -> bool {
-        self.came.lost() > UNCERTAIN_LOSS && self.came.outage().is_none()
+        self.came().lost() > UNCERTAIN_LOSS && self.came().outage().is_none()
     }
 
     fn took(&self) -> Span {
@@ -322,7 +342,7 @@ impl Careful {
 
     /// That nothing came, or nothing any more.
     fn silence(&self) -> Option<NoFigure> {
-        let Came { sent, arrived, silent, silent_volleys, trains, .. } = self.came;
+        let Came { sent, arrived, silent, silent_volleys, trains, .. } = self.came();
         match (sent, arrived) {
             (0, _) if trains > 0 => Some(NoFigure::NotSent),
             (1.., 0) => Some(NoFigure::NothingCame { packets: sent }),
@@ -338,19 +358,19 @@ impl Careful {
     /// That trains lose what comes behind their first packets. A policer drops the last ones, too,
     /// and that is no silence.
     fn policed(&self) -> Option<NoFigure> {
-        let came = self.came.arrived > 0 && self.came.silent_volleys == 0;
+        let came = self.came().arrived > 0 && self.came().silent_volleys == 0;
         let lasts = self.policing.lasts().filter(|_| came && self.policing.is_shown())?;
-        Some(NoFigure::Policed { lost: self.came.lost(), lasts })
+        Some(NoFigure::Policed { lost: self.came().lost(), lasts })
     }
 
     /// The sentence that the path was gone for a while.
     fn interrupted(&self) -> Option<NoFigure> {
-        self.came.outage().map(|it| NoFigure::Interrupted { packets: it.packets, over: it.over })
+        self.came().outage().map(|it| NoFigure::Interrupted { packets: it.packets, over: it.over })
     }
 
     /// What kept the method from a figure, as far as that is certain.
     fn reason(&self) -> Option<NoFigure> {
-        let Came { batched, trains, .. } = self.came;
+        let Came { batched, trains, .. } = self.came();
         // A path that went silent is the reason of whatever else was found of it.
         if let Some(silence) = self.silence() {
             return Some(silence);
@@ -364,8 +384,8 @@ impl Careful {
         if let Some(Over::Hopeless(why)) = self.over {
             return Some(why);
         }
-        if self.came.lost() > MUCH_LOSS {
-            return Some(self.interrupted().unwrap_or(NoFigure::TooLossy(self.came.lost())));
+        if self.came().lost() > MUCH_LOSS {
+            return Some(self.interrupted().unwrap_or(NoFigure::TooLossy(self.came().lost())));
         }
         if let Some(slower) = self.slower() {
             return Some(slower);
@@ -457,8 +477,8 @@ impl Careful {
         } else {
             // Where nothing was sent, not even the first packets would have been back in time.
             let short = NoFigure::TooShort { carried: None, enough: None };
-            let lossy = NoFigure::TooLossy(self.came.lost());
-            let other = if self.came.trains == 0 { short } else { lossy };
+            let lossy = NoFigure::TooLossy(self.came().lost());
+            let other = if self.came().trains == 0 { short } else { lossy };
             self.over = Some(Over::Hopeless(self.silence().unwrap_or(other)));
             return;
         }
@@ -471,7 +491,7 @@ impl Careful {
         let last = volley.trains.last().map_or(0, |train| u64::from(train.packets) * u64::from(train.length));
         let comes = Span::from_secs_f64(last as f64 * 8.0 / rate);
         // Where packets are lost, some of these will be, too.
-        let loss = if self.came.lost() > FEW_LOST { self.patience.now() } else { self.patience.queue() };
+        let loss = if self.came().lost() > FEW_LOST { self.patience.now() } else { self.patience.queue() };
         start + planned(volley, self.sender.fastest) + comes + self.instrument.rtt * 3 / 2 + loss + MARGIN
     }
 
@@ -545,7 +565,7 @@ impl Careful {
         let rate = carried.unwrap_or(UNKNOWN_RATE);
         let begins = now.max(self.drained_at);
         // Of the first nobody knows what it costs: it is paid for afterwards.
-        let waits = match self.came.trains {
+        let waits = match self.came().trains {
             0 => Span::ZERO,
             _ => self.tokens.wait(begins, &train, lasts, Some(rate)),
         };
@@ -556,7 +576,7 @@ impl Careful {
         }
         let volley = Volley { trains };
         // How long the first takes is not known either: on most paths it takes no time at all.
-        let is_first = self.came.trains == 0 && self.instrument.time_limit > self.instrument.rtt;
+        let is_first = self.came().trains == 0 && self.instrument.time_limit > self.instrument.rtt;
         if !is_first && !self.is_in_time(begins + waits, &volley) {
             return None;
         }
@@ -648,7 +668,7 @@ impl Estimator for Careful {
 
     fn take(&mut self, now: Mono, report: &VolleyReport, took: Span) {
         self.now = self.now.max(now);
-        self.came.observe(report);
+        self.came_now.observe(report);
         self.patience.observe(report);
         if self.build.is_some() {
             let beyond = took - self.instrument.rtt * 3 / 2;
@@ -741,14 +761,8 @@ impl Came {
         }
         for (sent, came) in train.sent.iter().zip(came).filter_map(|(sent, came)| Some(((*sent)?, came))) {
             if came {
-                let longest = self.longest.packets.max(self.losing.packets);
-                if longest > self.longest.packets {
-                    self.longest = self.losing;
-                }
-                if self.losing.gone >= SHORTEST_OUTAGE {
-                    self.gone += self.losing.packets;
-                }
-                (self.losing, self.last_at) = (Stretch::default(), Some(sent));
+                self.end_stretch();
+                self.last_at = Some(sent);
             } else {
                 let from = if self.losing.packets == 0 { sent } else { self.losing.from };
                 let over = Span(sent.saturating_sub(from)).or_zero();
@@ -756,6 +770,40 @@ impl Came {
                 self.losing = Stretch { packets: self.losing.packets + 1, from, over, gone };
             }
         }
+    }
+
+    /// Counts from nothing, and returns what was counted. What was going on is over: nothing is sent
+    /// between turns, and that is no silence of the path.
+    fn next_turn(&mut self) -> Self {
+        let mut done = std::mem::take(self);
+        done.end_stretch();
+        (self.silent, self.silent_volleys) = (done.silent, done.silent_volleys);
+        done
+    }
+
+    /// Both together; this is the later one.
+    fn and(&self, before: &Self) -> Self {
+        let is_longest = self.longest.packets >= before.longest.packets;
+        Self {
+            sent: self.sent + before.sent,
+            arrived: self.arrived + before.arrived,
+            batched: self.batched + before.batched,
+            trains: self.trains + before.trains,
+            gone: self.gone + before.gone,
+            longest: if is_longest { self.longest } else { before.longest },
+            ..*self
+        }
+    }
+
+    /// The packets that were lost up to here are a stretch.
+    fn end_stretch(&mut self) {
+        if self.losing.packets > self.longest.packets {
+            self.longest = self.losing;
+        }
+        if self.losing.gone >= SHORTEST_OUTAGE {
+            self.gone += self.losing.packets;
+        }
+        self.losing = Stretch::default();
     }
 
     /// The longest stretch, where most of what was lost was lost in such: the path was gone for a

@@ -23,6 +23,11 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// Whether the path changed in the middle, so that the figure is of two paths.
+    pub fn is_of_two_paths(&self) -> bool {
+        self.flags.iter().any(|flag| matches!(flag, Flag::PathChanged | Flag::Slower { .. }))
+    }
+
     /// The same without the claim that the hosts set the figure, where the sending host probes far
     /// faster than that, `host` bit/s: what held the method up is not known then, unless packets
     /// were overtaken, which takes trains apart.
@@ -124,7 +129,8 @@ pub enum Flag {
     /// Too few trains came in a way that the method can read: packets were lost, or handed over in
     /// batches that hide how far apart they came. More time would not have changed that.
     Unreadable,
-    /// The path's traffic varied more than the measurement could average out: the interval is wide.
+    /// Trains differed by more than the measurement could average out, or were too few for that: a
+    /// rough figure. Traffic that varies makes them so, and so do jitter and hosts.
     Noisy,
     /// Short bulks pass at this rate, bit/s; what lasts is held to the figure by a token bucket.
     Shaped {

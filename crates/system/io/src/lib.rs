@@ -15,6 +15,7 @@ pub mod hop_socket;
 pub mod instrument;
 pub mod options;
 pub mod pacer;
+pub mod path_mtu;
 pub mod priority;
 pub mod probe_socket;
 #[cfg(target_os = "linux")]

@@ -17,8 +17,8 @@ use crate::measure::{Measurement, Measuring};
 const LONG: &str = "\
 Tells of every hop on the way to HOST who it is, what it loses, how long the round trip and the queues are, and what the link \
 in front of it carries, over each IP version in turns. Nobody has to run anything there. Packets of several sizes are made \
-to end at each router; the slope of their smallest delays over size gives the links. Hidden layer-2 devices are named where \
-their formula fits, and trains of packets locate the choke point.";
+to end at each router; the slope of their smallest delays over size gives the links. Trains of packets locate the choke \
+point, and show hidden layer-2 devices.";
 
 fn after() -> String {
     format!(

@@ -186,6 +186,21 @@ fn packets_that_do_not_fit_are_made_smaller_and_that_is_said() {
 }
 
 #[test]
+fn an_mtu_behind_the_first_hop_costs_no_packets_and_cuts_none_in_pieces() {
+    if !permitted() {
+        return;
+    }
+    let path = "[[hop]]\nrate = '1Gbit/s'\ndelay = '200us'\n\
+                [[hop]]\nrate = '10Mbit/s'\ndelay = '2ms'\nv6 = { mtu = 1480 }\n";
+    let (record, report) = over(path, &["capacity", "-t", "2s"]);
+    let found = figures(&record);
+    assert_eq!(found.map(|it| it.packet), [1500, 1480], "{found:#?}");
+    let lossy = found.iter().filter(|it| it.flags.iter().any(|flag| flag == "lossy")).count();
+    assert_eq!(lossy, 0, "{found:#?}");
+    judge(&misleading(&found, 10e6), &report, LATE);
+}
+
+#[test]
 fn a_responder_that_dies_in_the_middle_is_named_and_the_time_is_kept() {
     if !permitted() {
         return;

@@ -6,7 +6,7 @@
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_path::{Careful, Disturbance, Estimator, Flag, Instrument, NoFigure};
+use netaware_path::{Careful, Disturbance, Estimate, Estimator, Flag, Instrument, NoFigure};
 use netaware_record::{Direction, RatePoint};
 use netaware_units::{Mono, Span};
 
@@ -123,6 +123,9 @@ impl Followed {
         // A method that is content by itself is let run to its end, or its turn would never give a
         // figure.
         let tracks = request.tracks();
+        if tracks {
+            estimator.begin_turn();
+        }
         let duration = if tracks { until - now } else { request.time };
         let mut ran = Ran::Content;
         let done =
@@ -156,9 +159,12 @@ impl Followed {
         }
         // A turn that was over before it had a figure takes no earlier one back.
         let answer = match (answer, known_before) {
-            (Err(NoFigure::Stopped | NoFigure::NotSent), Some(known)) => Ok(known),
+            (Err(NoFigure::Stopped | NoFigure::NotSent), Some(known)) if !known.is_of_two_paths() => {
+                Ok(known)
+            }
             (answer, _) => answer,
         };
+        let has_changed = tracks && is_of_two_paths(&answer);
         self.last = Some(Estimated {
             host,
             during,
@@ -183,6 +189,10 @@ impl Followed {
         if ran == Ran::Content && !(tracks && estimator.is_out_of_time()) {
             self.estimator = None;
         }
+        if has_changed {
+            // What was seen of another path is of no use for this one.
+            (self.estimator, self.pending) = (None, None);
+        }
         if tracks && ran == Ran::Paused {
             clock::sleep_until(until);
         }
@@ -200,6 +210,15 @@ impl Followed {
     }
 }
 
+/// Whether a turn met two paths, one after the other: that is said once, and the next turn begins
+/// with nothing that is known of the first one.
+fn is_of_two_paths(answer: &Result<Estimate, NoFigure>) -> bool {
+    match answer {
+        Ok(answer) => answer.is_of_two_paths(),
+        Err(why) => matches!(why, NoFigure::PathChanged | NoFigure::Slower { .. }),
+    }
+}
+
 fn wait(until: Mono, stop: &StopFlag) {
     while clock::now() < until && !stop.is_raised() {
         clock::sleep_until(until.min(clock::now() + LOOK));
@@ -210,3 +229,33 @@ fn wait(until: Mono, stop: &StopFlag) {
 const LOOK: Span = Span::from_millis(50);
 /// Kept of one version and direction: a day with one every ten seconds.
 const MOST_POINTS: usize = 8640;
+
+#[cfg(test)]
+mod tests {
+    use netaware_path::Bound;
+    use netaware_stats::interval::Interval;
+
+    use super::*;
+
+    #[test]
+    fn a_path_that_changed_once_is_not_told_as_changed_in_each_turn() {
+        let figure = |flags: &[Flag]| Estimate {
+            rate: Interval { estimate: 1e7, lo: 9e6, hi: 1.1e7, confidence: 0.95 },
+            bound: Bound::None,
+            method: "chirp",
+            bytes: 1,
+            packets: 1,
+            took: Span(1),
+            flags: flags.to_vec(),
+        };
+        // After these the next turn begins with nothing that is known.
+        for flag in [Flag::PathChanged, Flag::Slower { from: 6e7, to: 1.2e7 }] {
+            assert!(is_of_two_paths(&Ok(figure(&[Flag::Noisy, flag]))));
+        }
+        assert!(is_of_two_paths(&Err(NoFigure::Slower { from: 6e7, to: 1.2e7 })));
+        assert!(is_of_two_paths(&Err(NoFigure::PathChanged)));
+        // After these the method goes on.
+        assert!(!is_of_two_paths(&Ok(figure(&[Flag::Noisy]))));
+        assert!(!is_of_two_paths(&Err(NoFigure::Stopped)));
+    }
+}

@@ -496,7 +496,9 @@ fn sentence(flag: &Flag, bound: RateBound) -> String {
         Flag::Unreadable => "too few trains came in a way that can be read: packets were lost, or handed over in batches that hide how \
                              far apart they came"
             .to_owned(),
-        Flag::Noisy => "the traffic varied more than could be averaged out".to_owned(),
+        Flag::Noisy => {
+            "a rough figure: trains differed by more than could be averaged out, or were too few".to_owned()
+        }
         Flag::Shaped { peak } => {
             format!("a token bucket: short bulks pass at {}", BitRate(peak.max(0.0) as u64))
         }

@@ -582,6 +582,7 @@ fn judge(
                 counted: measured.counted(),
                 is_held_down,
                 across,
+                is_both_ways: round.order.at_once,
             });
             Some(of_round(number, by_owner(limit, round)))
         })

@@ -126,8 +126,16 @@ impl Estimator for Automatic {
 
     fn answer(&self) -> Option<Estimate> {
         let curve = Estimate { method: "automatic", ..self.curve.answer()? };
-        let Some(slops) = self.slops.as_ref().and_then(Estimator::answer) else { return Some(curve) };
-        Some(together(curve, slops))
+        let Some((proof, slops)) = self.slops.as_ref().and_then(|slops| Some((slops, slops.answer()?)))
+        else {
+            return Some(curve);
+        };
+        let mut both = together(curve, slops);
+        if proof.is_certain() {
+            // The curve may have had few trains: these were more.
+            both.flags.retain(|flag| *flag != Flag::Noisy);
+        }
+        Some(both)
     }
 
     fn tight_link(&self) -> Option<TightLink> {
@@ -250,6 +258,17 @@ mod tests {
             assert!((answer.rate.estimate / truth - 1.0).abs() < 0.03, "{load}: {answer:?}");
             assert!(answer.rate.contains(truth) && !answer.flags.contains(&Flag::Ambiguous), "{answer:?}");
             assert!(outcome.took <= 20.0 && outcome.bits <= 0.105 * 1e8 * outcome.took);
+        }
+    }
+
+    #[test]
+    fn of_an_idle_path_it_is_not_said_that_trains_differed() {
+        for (capacity, seed) in [(5e6, 1), (5e7, 2), (8e7, 3), (1e9, 4)] {
+            let outcome = Path::single(capacity, 0.0, Traffic::Even, seed)
+                .run(&mut Automatic::new(&instrument(capacity)));
+            let answer = outcome.answer.unwrap();
+            assert!((answer.rate.estimate / capacity - 1.0).abs() < 0.03, "{answer:?}");
+            assert!(!answer.flags.contains(&Flag::Noisy), "{capacity}: {answer:?}");
         }
     }
 

@@ -125,6 +125,12 @@ impl Slops {
         slops
     }
 
+    /// A method that met next to no traffic has said where the truth is, and the first streams
+    /// below and above it agreed.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.steady && self.search.as_ref().is_some_and(Search::is_confirmed)
+    }
+
     /// What another method's trains met before.
     pub(crate) fn follow(&mut self, health: &Health) {
         self.health = Health::after(health);

@@ -8,6 +8,7 @@
 
 use netaware_units::{Mono, Span};
 
+use super::transit::Transits;
 use crate::{Train, TrainReport, Volley, VolleyReport};
 
 /// The rates.
@@ -50,6 +51,8 @@ struct Fell {
     /// bit/s that it carried before.
     from: f64,
     at: Mono,
+    /// When the first train that came so slowly left, ns.
+    since: i64,
 }
 
 /// A train, or a whole volley, and how fast it came.
@@ -128,9 +131,15 @@ impl Carried {
         Some(self.held.map_or(slow, |held| held.rate.min(slow)))
     }
 
-    /// bit/s that the path carried before it became far slower, and now, if it still is.
-    pub(super) fn fell(&self) -> Option<(f64, f64)> {
-        Some((self.fell?.from, self.rate()?))
+    /// bit/s that the path carried before it became far slower, and now, if it still is and trains
+    /// are evidence of it. Where packets are held up and come at once then, as with jitter that
+    /// keeps their order, some trains come as fast as a link behind that, and some far more slowly.
+    /// Their transits, from the first departure to the last arrival, show neither.
+    pub(super) fn fell(&self, transits: &Transits) -> Option<(f64, f64)> {
+        let (fell, to) = (self.fell?, self.fastest()?);
+        let from = transits.fastest_before(fell.since).map_or(fell.from, |seen| fell.from.min(seen));
+        let to = transits.fastest_from(fell.since).map_or(to, |seen| to.max(seen));
+        (to < FAR_BELOW * from).then_some((from, to))
     }
 
     /// What was lost so far was lost to a queue that was too short for a train, and says nothing of
@@ -201,7 +210,8 @@ impl Carried {
         self.slow = Some(slow);
         if slow.trains >= SLOW_TRAINS && slow.sent.1.saturating_sub(slow.sent.0) as f64 / 1e9 >= SLOW_FOR {
             let from = self.fell.map_or(known, |fell| fell.from.max(known));
-            self.fell = Some(Fell { from, at: now });
+            let since = self.fell.map_or(slow.sent.0, |fell| fell.since);
+            self.fell = Some(Fell { from, at: now, since });
             self.lately = vec![slow.fastest];
             self.usual = slow.fastest.rate;
             self.slow = None;

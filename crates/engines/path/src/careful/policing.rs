@@ -17,18 +17,31 @@ use crate::{Train, TrainReport, Volley, VolleyReport};
 /// What the trains so far have shown.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Policing {
-    /// Trains that came well and then far more slowly, and such that did the same backwards.
-    forwards: u32,
-    backwards: u32,
+    now: Shown,
+    /// The same of the turn before, where a path is followed.
+    before: Shown,
     /// When packets that were lost left, ns, and bits that came of what left before them: of each
     /// train that lost several the middle one and the last one.
     losses: Vec<(i64, f64)>,
     came: f64,
+}
+
+/// What the trains of a turn have shown.
+#[derive(Debug, Clone, Copy, Default)]
+struct Shown {
+    /// Trains that came well and then far more slowly, and such that did the same backwards.
+    forwards: u32,
+    backwards: u32,
     /// bit/s.
     lasts: Option<f64>,
 }
 
 impl Policing {
+    /// What was seen before the last turn is forgotten.
+    pub(super) fn begin_turn(&mut self) {
+        *self = Self { before: self.now, ..Self::default() };
+    }
+
     pub(super) fn observe(&mut self, asked: &Volley, report: &VolleyReport) {
         for (train, report) in asked.trains.iter().zip(&report.trains) {
             self.observe_train(train, report);
@@ -65,13 +78,13 @@ impl Policing {
                 self.lost(packets[middle].0, self.came + came(middle), bits);
                 self.lost(packets[last].0, self.came + came(last), bits);
             }
-            self.forwards += u32::from(comes_slower_behind(&packets, first));
+            self.now.forwards += u32::from(comes_slower_behind(&packets, first));
             let backwards: Vec<(i64, Option<i64>)> = packets
                 .iter()
                 .rev()
                 .map(|(sent, came)| (sent.saturating_neg(), came.map(i64::saturating_neg)))
                 .collect();
-            self.backwards += u32::from(comes_slower_behind(&backwards, packets.len() - 1 - last));
+            self.now.backwards += u32::from(comes_slower_behind(&backwards, packets.len() - 1 - last));
         }
         self.came += packets.iter().filter(|it| !is_lost(it)).count() as f64 * bits;
     }
@@ -82,7 +95,7 @@ impl Policing {
             let (bits, ns) = (came - before, at.saturating_sub(*then) as f64);
             if ns > 0.0 && bits >= MIN_BETWEEN * packet {
                 let rate = (bits - packet) * 1e9 / ns;
-                self.lasts = Some(self.lasts.map_or(rate, |known| known.max(rate)));
+                self.now.lasts = Some(self.now.lasts.map_or(rate, |known| known.max(rate)));
             }
         }
         if self.losses.len() >= MAX_LOSSES {
@@ -93,14 +106,15 @@ impl Policing {
 
     /// Whether trains are held back behind their first packets, and chance does not explain it.
     pub(super) fn is_shown(&self) -> bool {
-        let (forwards, backwards) = (f64::from(self.forwards), f64::from(self.backwards));
+        let both = |of: fn(&Shown) -> u32| f64::from(of(&self.now)) + f64::from(of(&self.before));
+        let (forwards, backwards) = (both(|it| it.forwards), both(|it| it.backwards));
         let more = forwards - backwards;
         more > 0.0 && more * more >= SURE * (forwards + backwards)
     }
 
     /// bit/s that came between two losses: what lasts is no less.
     pub(super) fn lasts(&self) -> Option<f64> {
-        self.lasts
+        [self.now.lasts, self.before.lasts].into_iter().flatten().reduce(f64::max)
     }
 }
 
@@ -138,3 +152,35 @@ const SURE: f64 = 7.0;
 const MIN_BETWEEN: f64 = 8.0;
 /// Losses that are remembered.
 const MAX_LOSSES: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use netaware_units::Span;
+
+    use super::*;
+    use crate::{Arrival, Gaps};
+
+    /// A train of 40 packets, one each 12 us, of which the first ten come as they left and then one
+    /// of eight, or all of them.
+    fn observe(policing: &mut Policing, at: i64, is_policed: bool) {
+        let train = Train { packets: 40, length: 1500, gaps: Gaps::BackToBack, rest: Span::ZERO };
+        let sent: Vec<Option<i64>> = (0..40).map(|number| Some(at + number * 12_000)).collect();
+        let comes = |number: u32| !is_policed || number < 10 || number.is_multiple_of(8);
+        let arrival = |number: u32| Arrival { number, at: at + 5_000_000 + i64::from(number) * 12_000 };
+        let arrivals = (0..40).filter(|number| comes(*number)).map(arrival).collect();
+        let report = VolleyReport { trains: vec![TrainReport { sent, arrivals }] };
+        policing.observe(&Volley { trains: vec![train] }, &report);
+    }
+
+    #[test]
+    fn a_policer_of_an_earlier_turn_is_not_told_for_ever() {
+        let mut policing = Policing::default();
+        let mut turn = |is_policed: bool, number: i64| {
+            policing.begin_turn();
+            (0..10).for_each(|n| observe(&mut policing, (number * 10 + n) * 100_000_000, is_policed));
+            (policing.is_shown(), policing.lasts().is_some())
+        };
+        let turns = [turn(true, 0), turn(true, 1), turn(false, 2), turn(false, 3)];
+        assert_eq!(turns, [(true, true), (true, true), (true, true), (false, false)]);
+    }
+}

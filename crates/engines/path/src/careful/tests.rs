@@ -64,7 +64,7 @@ fn whoever_has_no_figure_has_a_reason() {
 #[test]
 fn a_path_that_went_silent_is_not_called_too_slow_for_the_time() {
     let mut careful = bulk(Span::from_secs(2));
-    careful.came = Came { sent: 31, arrived: 11, silent: 20, trains: 4, ..Came::default() };
+    careful.came_now = Came { sent: 31, arrived: 11, silent: 20, trains: 4, ..Came::default() };
     let enough = Some(Span::from_secs(20));
     careful.over = Some(Over::Hopeless(NoFigure::TooShort { carried: Some(5e8), enough }));
     assert_eq!(careful.conclusion(), Err(NoFigure::WentSilent { packets: 20 }));
@@ -179,4 +179,29 @@ fn a_time_that_is_said_to_be_enough_counts_the_rate_at_which_tokens_come() {
     let bits = f64::from(Bulk::NEEDS.packets) * careful.sender.bits();
     let carried = careful.carried.rate().unwrap();
     assert!(bits / held.secs_f64() < carried, "no limit is said that asks for more than tokens give");
+}
+
+#[test]
+fn an_outage_of_an_earlier_turn_is_not_told_for_ever() {
+    let mut careful = bulk(Span::from_secs(10));
+    let train = |lost: std::ops::Range<u32>| {
+        let sent = (0..60).map(|number: i64| Some(number * 10_000_000)).collect();
+        let came = (0..60).filter(|number| !lost.contains(number));
+        let arrivals =
+            came.map(|number| crate::Arrival { number, at: i64::from(number) * 10_000_000 + 5 }).collect();
+        VolleyReport { trains: vec![TrainReport { sent, arrivals }] }
+    };
+    careful.came_now.observe(&train(20..50));
+    assert_eq!(careful.came().outage().map(|it| it.packets), Some(30));
+    careful.begin_turn();
+    careful.came_now.observe(&train(0..0));
+    assert_eq!(careful.came().outage().map(|it| it.packets), Some(30), "the turn before");
+    careful.begin_turn();
+    careful.came_now.observe(&train(0..0));
+    assert!(careful.came().outage().is_none() && careful.came().lost() == 0.0);
+    assert_eq!(careful.came().sent, 120);
+    // A pause between turns is no time in which the path was gone.
+    careful.came_now.observe(&train(59..60));
+    careful.begin_turn();
+    assert_eq!(careful.came().longest.over, Span::ZERO);
 }

@@ -7,6 +7,8 @@
 //! bits in that time are a rate that the path was seen to carry: a lower bound that holds.
 //! **Biased** low by what hosts delay a stamp.
 
+use std::ops::Range;
+
 use crate::{TrainReport, Volley, VolleyReport};
 
 /// The trains so far.
@@ -37,8 +39,23 @@ impl Transits {
 
     /// bit/s of the fastest train of many packets, or of all if none has many.
     pub(super) fn fastest(&self) -> Option<f64> {
-        let most = self.0.iter().map(|it| it.bits).fold(0.0, f64::max);
-        let long = self.0.iter().filter(|it| it.bits * 2.0 >= most && it.bits > 0.0);
+        self.fastest_within(i64::MIN..i64::MAX)
+    }
+
+    /// The same of the trains that left before that time, ns by the sender's clock.
+    pub(super) fn fastest_before(&self, end: i64) -> Option<f64> {
+        self.fastest_within(i64::MIN..end)
+    }
+
+    /// The same of those that left then or later.
+    pub(super) fn fastest_from(&self, begin: i64) -> Option<f64> {
+        self.fastest_within(begin..i64::MAX)
+    }
+
+    fn fastest_within(&self, time: Range<i64>) -> Option<f64> {
+        let all = || self.0.iter().filter(|it| time.contains(&it.sent));
+        let most = all().map(|it| it.bits).fold(0.0, f64::max);
+        let long = all().filter(|it| it.bits * 2.0 >= most && it.bits > 0.0);
         long.map(|it| it.bits * 1e9 / (it.took - self.least_around(it)).max(1) as f64).reduce(f64::max)
     }
 
@@ -89,6 +106,19 @@ mod tests {
         observe(&mut transits, 50_000, &[72_004; 100]);
         let rate = transits.fastest().unwrap();
         assert!(rate < 1.02e8 && rate > 0.9e8, "{rate}");
+    }
+
+    #[test]
+    fn what_a_path_carried_before_is_told_by_the_trains_of_before() {
+        let mut transits = Transits::default();
+        let came = |each: i64, from: i64| (0..100).map(|n| from + 10_000 + each * n).collect::<Vec<_>>();
+        observe(&mut transits, 0, &came(12, 0));
+        observe(&mut transits, 50_000, &came(120, 50_000));
+        let rates = [60_000_000, 40_000_000, 0].map(|end| transits.fastest_before(end));
+        assert!(rates[0].is_some_and(|rate| (rate / 1e9 - 1.0).abs() < 0.02), "{rates:?}");
+        assert!(rates[2].is_none(), "{rates:?}");
+        let now = transits.fastest_from(40_000_000).unwrap();
+        assert!((now / 1e8 - 1.0).abs() < 0.02, "{now}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use netaware_stats::interval::Interval;
 use netaware_stats::patience::UNKNOWN;
 use netaware_units::Span;
 
-use super::finding::{HopCapacity, HopFinding, HopFlag, HopsFinding, PathFlag};
+use super::finding::{HopCapacity, HopFinding, HopFlag, HopsFinding, PathFlag, TrainAtHop};
 use super::log::{mean, queueing};
 use super::method::Hops;
 use super::round::Kind;
@@ -16,10 +16,28 @@ use super::trains;
 use crate::estimate::Bound;
 
 /// Whether the last hop that was seen to stretch trains is where they meet the least: not if what
-/// is behind it let none of them through.
-fn is_choke_point(ttl: u8, furthest: Option<u8>, hops: &[HopFinding]) -> bool {
+/// is behind it let none of them through, and not if trains left this host as slowly as they came
+/// there (`left`, bit/s) while the link in front of that hop is known to be faster.
+fn is_choke_point(ttl: u8, furthest: Option<u8>, hops: &[HopFinding], left: Option<f64>) -> bool {
     let came_to = |ttl: u8| hops.iter().find(|hop| hop.ttl == ttl).is_none_or(|hop| hop.train.is_some());
-    furthest.is_none_or(|furthest| furthest <= ttl || came_to(furthest))
+    let is_furthest = furthest.is_none_or(|furthest| furthest <= ttl || came_to(furthest));
+    let hop = hops.iter().find(|hop| hop.ttl == ttl);
+    let came = hop.and_then(|hop| hop.train).map(|train| train.rate);
+    let carries = hop.and_then(|hop| hop.capacity.as_ref()).filter(|it| it.bound != Bound::AtMost);
+    let is_of_host = match (came, left, carries) {
+        (Some(came), Some(left), Some(link)) => {
+            left < came * trains::LEAST_STEP && link.rate.lo > came * trains::LEAST_STEP
+        }
+        _ => false,
+    };
+    is_furthest && !is_of_host
+}
+
+/// Whether trains came to a hop faster than one link that reads as `rate` carries them. Links in
+/// series delay each packet by the sum of what they take, but a train is as long behind them as
+/// the slowest of them makes it.
+fn is_more_than_one_link(rate: &Interval, train: Option<TrainAtHop>) -> bool {
+    train.is_some_and(|train| train.rate > rate.hi * MORE_THAN_ONE)
 }
 
 /// Whether a small packet behind each large one tells what the large one took.
@@ -46,7 +64,8 @@ impl Hops {
         self.fill_capacities(&mut hops);
         let furthest = self.train.ends.iter().map(|(ttl, ..)| *ttl).max();
         HopsFinding {
-            choke_point: choke_point.filter(|ttl| is_choke_point(*ttl, furthest, &hops)),
+            choke_point: choke_point
+                .filter(|ttl| is_choke_point(*ttl, furthest, &hops, trains::rate_of(&self.departures))),
             trains: self.trains,
             reached: self.reached,
             largest: self.largest,
@@ -154,13 +173,14 @@ impl Hops {
                 hop.flags.push(HopFlag::HostLimited);
             }
             let is_own = from == hop.ttl && known;
+            let is_series = is_own && is_more_than_one_link(&found.rate, hop.train);
             hop.capacity = Some(HopCapacity {
                 rate: found.rate,
                 bound: found.bound,
                 least_squares: found.least_squares,
                 way: route.way(),
                 from,
-                segments: if is_own { segments(&found.rate) } else { None },
+                segments: hop.train.filter(|_| is_series).and_then(|train| segments(&found.rate, train.rate)),
                 sizes: after.sizes,
                 samples: after.samples,
             });
@@ -230,11 +250,14 @@ impl Hops {
     }
 }
 
+/// Times the figure of a link at which a train comes to its hop only if that is not one link: two
+/// equal ones in series let it come at twice the figure.
+const MORE_THAN_ONE: f64 = 1.4;
+
 #[cfg(test)]
 mod tests {
     use std::net::IpAddr;
 
-    use super::super::finding::TrainAtHop;
     use netaware_units::Mono;
 
     use super::super::finding::Queueing;
@@ -243,6 +266,7 @@ mod tests {
     use super::super::round::What;
     use super::super::segments::Segments;
     use super::super::slope::Way;
+    use super::super::trains::Gaps;
     use super::*;
 
     /// A first hop behind 100 Mbit/s, with answers to twelve sizes, the nth of which came later by
@@ -347,6 +371,8 @@ mod tests {
         let half = 50.0 / 1_320.0;
         let rate =
             Interval { estimate: 5e7, lo: 8e9 / (160.0 + half), hi: 8e9 / (160.0 - half), confidence: 0.95 };
+        // Trains came to both hops at 100 Mbit/s.
+        hops.gaps = vec![(1, Gaps(vec![80.0; 4])), (2, Gaps(vec![80.0; 4]))];
         let first = HopCapacity {
             rate,
             bound: Bound::None,
@@ -452,8 +478,46 @@ mod tests {
             flags: Vec::new(),
         };
         let lost = [hop(1, train(2.25e9)), hop(2, None)];
-        assert!(!is_choke_point(1, Some(2), &lost) && is_choke_point(1, None, &lost));
+        assert!(!is_choke_point(1, Some(2), &lost, None) && is_choke_point(1, None, &lost, None));
         let came = [hop(1, train(2.25e9)), hop(2, train(2.2e9))];
-        assert!(is_choke_point(1, Some(2), &came) && is_choke_point(2, Some(2), &came));
+        assert!(is_choke_point(1, Some(2), &came, None) && is_choke_point(2, Some(2), &came, None));
+    }
+
+    #[test]
+    fn a_plain_link_of_50_mbit_is_not_told_as_two_of_100() {
+        // What trains came at, ns for a byte, and what that says of a reading of 50 Mbit/s.
+        let segments_of = |gap: Option<f64>| {
+            let mut hops = hops(1);
+            hops.routes = vec![Some(Route::Direct { from: 64 })];
+            (hops.logs[0].answered, hops.logs[0].exchanges) = (12, line(160));
+            hops.gaps.extend(gap.map(|gap| (1, Gaps(vec![gap; 4]))));
+            let capacity = hops.finding().hops.remove(0).capacity.unwrap();
+            capacity.segments.map(|found| found.rates)
+        };
+        assert_eq!(segments_of(Some(80.0)), Some(vec![1e8, 1e8]), "trains pass at 100 Mbit/s");
+        assert_eq!(segments_of(Some(160.0)), None, "trains pass at 50 Mbit/s");
+        assert_eq!(segments_of(Some(400.0)), None, "a slower link in front of it");
+        assert_eq!(segments_of(Some(8.0)), None, "two links of 100 do not carry a gigabit");
+        assert_eq!(segments_of(None), None, "no trains");
+    }
+
+    #[test]
+    fn a_host_that_sends_trains_slowly_is_not_a_choke_point() {
+        let mut hops = hops(1);
+        hops.routes = vec![Some(Route::Direct { from: 64 })];
+        (hops.logs[0].answered, hops.logs[0].exchanges) = (12, line(8));
+        // The link carries a gigabit; trains came at 32 Mbit/s.
+        hops.gaps = vec![(1, Gaps(vec![250.0; 4]))];
+        let mut choke_point = |left: &[f64]| {
+            hops.departures = Gaps(left.to_vec());
+            hops.finding().choke_point
+        };
+        assert_eq!(choke_point(&[249.0; 4]), None, "the host sent them so");
+        assert_eq!(choke_point(&[5.0, 5.0, 5.0, 249.0]), Some(1), "others fill the link");
+        assert_eq!(choke_point(&[]), Some(1), "nobody knows");
+        // A link of 32 Mbit/s may hold the host back.
+        hops.logs[0].exchanges = line(250);
+        hops.departures = Gaps(vec![249.0; 4]);
+        assert_eq!(hops.finding().choke_point, Some(1));
     }
 }

@@ -117,6 +117,8 @@ pub struct Hops {
     pub(super) routes: Vec<Option<Route>>,
     pub(super) train: Train,
     pub(super) gaps: Vec<(u8, Gaps)>,
+    /// The same of trains as they left: one for each of which any hop answered to both ends.
+    pub(super) departures: Gaps,
     pub(super) trains: u32,
     pub(super) packets: u64,
     pub(super) bytes: u64,
@@ -166,6 +168,7 @@ impl Hops {
             routes: Vec::new(),
             train: Train::default(),
             gaps: Vec::new(),
+            departures: Gaps::default(),
             trains: 0,
             packets: 0,
             bytes: 0,

@@ -1,9 +1,10 @@
 //! Layer-2 devices that no router's answer betrays.
 //!
 //! A switch that stores and forwards serialises each packet once more, so k segments in a row read
-//! as one link with 1 / C = 1 / C1 + … + 1 / Ck (Prasad, Dovrolis, Mah 2003). A reading that no
-//! common link rate explains, but a few of them in a row do, is *consistent with* such a device; a
-//! link shaped to that very rate reads the same, which nothing here can tell apart.
+//! as one link with 1 / C = 1 / C1 + … + 1 / Ck (Prasad, Dovrolis, Mah 2003). One link with that
+//! rate reads the same, so a reading alone is no evidence of such a device. Trains of packets tell
+//! the two apart: they pass segments in a row as fast as the slowest of them lets them, and one
+//! link no faster than it reads. Segments are looked for only where trains came faster than that.
 
 use netaware_stats::interval::Interval;
 
@@ -14,10 +15,10 @@ pub struct Segments {
     pub rates: Vec<f64>,
 }
 
-/// Segments of common rates that explain `rate` (bit/s), the fewest there are; `None` where a
-/// single link does, where nothing fits, or where the interval is so wide that something always
-/// would.
-pub fn segments(rate: &Interval) -> Option<Segments> {
+/// Segments of common rates that explain `rate` and carry trains that came at `train` (both bit/s),
+/// the fewest there are; `None` where a single link explains it, where nothing fits, or where the
+/// interval is so wide that something always would.
+pub fn segments(rate: &Interval, train: f64) -> Option<Segments> {
     if rate.estimate <= 0.0 || rate.width() > MOST_WIDTH * rate.estimate {
         return None;
     }
@@ -28,7 +29,8 @@ pub fn segments(rate: &Interval) -> Option<Segments> {
     }
     let distance = |rates: &Vec<f64>| (in_series(rates) / rate.estimate - 1.0).abs();
     let closest = |candidates: Vec<Vec<f64>>| {
-        let fitting = candidates.into_iter().filter(|rates| fits(in_series(rates)));
+        let carries = |rates: &[f64]| rates.iter().all(|each| *each * (1.0 + ABOVE) >= train);
+        let fitting = candidates.into_iter().filter(|rates| fits(in_series(rates)) && carries(rates));
         fitting.min_by(|a, b| distance(a).total_cmp(&distance(b))).map(|rates| Segments { rates })
     };
     let equal = |count: usize| STANDARD.map(|each| vec![each; count]).to_vec();
@@ -59,6 +61,8 @@ const SLACK: f64 = 0.02;
 /// Of the estimate. Two 100 Mbit/s segments (50) and three (33) are told apart easily at this
 /// width.
 const MOST_WIDTH: f64 = 0.35;
+/// Trains may seem to come faster than a segment carries them by this part of it.
+const ABOVE: f64 = 0.1;
 
 #[cfg(test)]
 mod tests {
@@ -83,7 +87,7 @@ mod tests {
             (50.0, 0.5, None),
         ];
         for (mbits, error, want) in rows {
-            let found = segments(&reading(mbits, error)).map(|found| found.rates);
+            let found = segments(&reading(mbits, error), 0.0).map(|found| found.rates);
             let want = want.map(|rates| rates.iter().map(|rate| rate * 1e6).collect::<Vec<_>>());
             assert_eq!(found, want, "{mbits} Mbit/s");
         }
@@ -94,7 +98,7 @@ mod tests {
         let of = |estimate: f64, lo: f64, hi: f64| {
             let mbits = |rate: f64| rate * 1e6;
             let rate = Interval { estimate: mbits(estimate), lo: mbits(lo), hi: mbits(hi), confidence: 0.95 };
-            segments(&rate).map(|found| found.rates)
+            segments(&rate, 0.0).map(|found| found.rates)
         };
         // A series of 100 Mbit/s and 1, 2.5 or 5 Gbit/s reads 90.9, 96.2 or 98.0.
         assert_eq!(of(96.9, 91.0, 97.5), Some(vec![1e8, 2.5e9]));
@@ -105,6 +109,13 @@ mod tests {
         assert_eq!(of(50.0, 41.25, 58.75), Some(vec![1e8, 1e8]));
         assert_eq!(of(50.0, 41.25, 58.76), None);
         assert_eq!(of(0.0, 0.0, 0.0), None);
+    }
+
+    #[test]
+    fn no_segment_is_slower_than_the_trains_that_passed_it() {
+        let of = |train: f64| segments(&reading(9.09, 0.01), train).map(|found| found.rates);
+        assert_eq!(of(1e7), Some(vec![1e7, 1e8]));
+        assert_eq!(of(2e7), None);
     }
 
     #[test]

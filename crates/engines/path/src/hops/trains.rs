@@ -94,6 +94,11 @@ pub(super) fn judge(gaps: &[(u8, Gaps)]) -> (Vec<(u8, TrainAtHop)>, Option<u8>) 
     (found, choke)
 }
 
+/// The rate at which trains left this host, bit/s: the median.
+pub(super) fn rate_of(departures: &Gaps) -> Option<f64> {
+    median_in_place(&mut departures.0.clone()).filter(|gap| *gap > 0.0).map(|gap| 8e9 / gap)
+}
+
 /// Packets of load that pass a path in [`FILLS`] on which a packet of `length` bytes takes `each`;
 /// `None` if that is too few to be stretched by anything.
 pub(super) fn load(length: u32, each: Span) -> Option<usize> {
@@ -118,7 +123,7 @@ const LEAST_LOAD: usize = 12;
 pub(super) const TRAINS: u32 = 10;
 const LEAST_TRAINS: usize = 3;
 /// A train that grows by less may have grown by chance, or by its own small packets.
-const LEAST_STEP: f64 = 1.1;
+pub(super) const LEAST_STEP: f64 = 1.1;
 /// Beyond any destination.
 pub(super) const FAR: u8 = 64;
 

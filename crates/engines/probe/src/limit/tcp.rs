@@ -27,6 +27,8 @@ pub struct TcpEvidence<'a> {
     pub is_held_down: bool,
     /// What lies between the ends.
     pub across: Across,
+    /// Another transfer ran the other way at the same time.
+    pub is_both_ways: bool,
 }
 
 /// Weighs the evidence. The first rule that applies decides: requested rate, a sender that
@@ -308,6 +310,13 @@ impl<'a> Signs<'a> {
         known.extend(self.retransmits.map(|resent| format!("{resent} segments sent again{share}")));
         if let (Some(idle), Some(loaded)) = (self.idle_rtt, self.loaded_rtt) {
             known.push(format!("round trip {idle} idle, {loaded} loaded"));
+        }
+        if self.of.is_both_ways && self.queue_stands() {
+            known.push(
+                "a transfer ran the other way at the same time: its queue is in this round trip, and delays the \
+                 acknowledgements of this transfer, so that one way at a time may carry more"
+                    .to_owned(),
+            );
         }
         known.push(format!("CPU sender {}, receiver {}", self.sender.brief(), self.receiver.brief()));
         if let (Some(window), Some(buffer)) = (self.window, self.buffer) {

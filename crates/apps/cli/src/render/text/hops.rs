@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use netaware_record::{Hop, HopCapacity, HopsResult, RateBound, VersionResult};
+use netaware_record::{Hop, HopCapacity, HopTrain, HopsResult, RateBound, VersionResult};
 use netaware_units::{BitRate, Span};
 
 use super::pedigree::faults_alone;
@@ -119,7 +119,7 @@ fn remarks(hop: &Hop) -> Vec<String> {
         if capacity.from < hop.ttl {
             remarks.push(format!("the capacity is that of hops {} to {} together", capacity.from, hop.ttl));
         }
-        remarks.extend(segments(&capacity.segments));
+        remarks.extend(segments(&capacity.segments, hop.train));
     }
     // The star says it.
     let flags = hop.flags.iter().zip(&hop.remarks).filter(|(flag, _)| *flag != "silent");
@@ -127,8 +127,9 @@ fn remarks(hop: &Hop) -> Vec<String> {
     remarks
 }
 
-/// "consistent with two 100 Mbit/s segments: a device of layer 2 may be hidden here".
-fn segments(rates: &[f64]) -> Option<String> {
+/// "trains pass at 98.5 Mbit/s, faster than one link of this capacity carries them: consistent
+/// with two 100 Mbit/s segments and a layer-2 device between them".
+fn segments(rates: &[f64], train: Option<HopTrain>) -> Option<String> {
     let first = *rates.first()?;
     let all = if rates.iter().all(|rate| (rate - first).abs() < 1.0) {
         let number = ["no", "one", "two", "three", "four"].get(rates.len()).copied().unwrap_or("several");
@@ -137,7 +138,14 @@ fn segments(rates: &[f64]) -> Option<String> {
         let names: Vec<String> = rates.iter().map(|rate| short(*rate)).collect();
         format!("segments of {}", names.join(" and "))
     };
-    Some(format!("consistent with {all}: a layer-2 device may be hidden here"))
+    let pass = train.map(|train| bits(train.rate));
+    // Records of older versions have segments that no train was evidence of.
+    let pass = pass.map_or_else(
+        || "one link of this capacity would read the same, but it is also".to_owned(),
+        |rate| format!("trains pass at {rate}, faster than one link of this capacity carries them:"),
+    );
+    let between = if rates.len() > 2 { "layer-2 devices" } else { "a layer-2 device" };
+    Some(format!("{pass} consistent with {all} and {between} between them"))
 }
 
 /// "100 Mbit/s", "2.5 Gbit/s".

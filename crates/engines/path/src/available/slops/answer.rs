@@ -85,13 +85,15 @@ impl Slops {
                     let (lo, hi) = (strained - chance, strained + chance);
                     Interval { lo: range.lo.min(lo).max(0.0), hi: range.hi.max(hi), ..range }
                 });
-                let wide = range.hi - range.estimate > NOISY * range.estimate
-                    || range.estimate - range.lo > NOISY * range.estimate
-                    || self.varied(&range)
+                let is_wide = range.hi - range.estimate > NOISY * range.estimate
+                    || range.estimate - range.lo > NOISY * range.estimate;
+                // Of a path that was known to be steady a stream that differs met a host's pause.
+                let is_noisy = is_wide && !search.is_confirmed()
+                    || self.varied(&range) && !self.is_certain()
                     || self.saw_little()
                     || search.contradicted()
                     || search.strayed(range.estimate);
-                Some(self.estimate(range, Bound::None, if wide { vec![Flag::Noisy] } else { Vec::new() }))
+                Some(self.estimate(range, Bound::None, if is_noisy { vec![Flag::Noisy] } else { Vec::new() }))
             }
             (Some(lo), None) if lo > 0.9 * self.sender.fastest => Some(self.at_least(lo, Ceiling::Sender)),
             (Some(lo), None) => Some(self.estimate(between(lo, lo, lo), Bound::AtLeast, Vec::new())),

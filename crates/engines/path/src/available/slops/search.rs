@@ -30,6 +30,8 @@ pub(super) struct Search {
     stride: f64,
     /// A fleet said the opposite of what an older one had said of a rate further that way.
     contradicted: bool,
+    /// Fleets on both sides of what was expected said at once what they should.
+    confirmed: bool,
     over: bool,
 }
 
@@ -46,6 +48,7 @@ impl Search {
             expected: Vec::new(),
             stride: FIRST_STRIDE,
             contradicted: false,
+            confirmed: false,
             over: false,
         }
     }
@@ -98,8 +101,8 @@ impl Search {
         let top = verdict == Verdict::Below && rate > 0.98 * self.fastest;
         let bottom = verdict == Verdict::Above && rate < LEAST_SHARE * self.capacity;
         // Both sides of what was expected are as they should be.
-        let confirmed = expected && self.expected.is_empty() && !outwards && self.grey.is_none();
-        self.over = top || bottom || confirmed || self.is_narrow();
+        self.confirmed = expected && self.expected.is_empty() && !outwards && self.grey.is_none();
+        self.over = top || bottom || self.confirmed || self.is_narrow();
     }
 
     /// The last word counts: what an older fleet said against it is forgotten.
@@ -141,6 +144,12 @@ impl Search {
     /// was wrong, or the path changed.
     pub(super) fn strayed(&self, found: f64) -> bool {
         (self.first - found).abs() > STRAYED * found
+    }
+
+    /// Whether all that was looked at was what another method said: how far apart the rates of these
+    /// fleets are is that method's choice, and no finding.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.confirmed
     }
 
     /// Whether fleets contradicted each other.
@@ -228,6 +237,13 @@ mod tests {
         assert!(search.rate() > 51.0);
         search.take(search.rate(), Verdict::Above);
         assert!(search.above().unwrap() - search.below().unwrap() < 7.0 && search.is_over());
+        assert!(search.is_confirmed());
+        // What is as wide because the search ended there is a finding.
+        let mut search = Search::new(50.0, 100.0, 200.0);
+        search.expect(49.0, 51.0);
+        search.take(search.rate(), Verdict::Below);
+        search.take(search.rate(), Verdict::Grey);
+        assert!(!search.is_confirmed());
     }
 
     #[test]

@@ -266,18 +266,23 @@ impl Hops {
 
     fn take_train(&mut self, report: &RoundReport) {
         self.trains += 1;
-        let mut slowest: f64 = 0.0;
+        let (mut slowest, mut departed): (f64, Option<f64>) = (0.0, None);
         for (ttl, first, last) in self.train.ends.clone() {
             let ends = [first, last].map(|place| report.probes.get(place).and_then(Told::reply));
             let [Some(a), Some(b)] = ends else { continue };
             let bytes = self.train.bytes(first, last);
             let gap = (b.at - a.at).nanos() as f64 / bytes as f64;
             slowest = slowest.max(gap);
+            let sent_at = |place: usize| report.probes.get(place).map(|told| told.sent_at);
+            if let (Some(first), Some(last)) = (sent_at(first), sent_at(last)) {
+                departed.get_or_insert((last - first).nanos() as f64 / bytes as f64);
+            }
             match self.gaps.iter_mut().find(|(known, _)| *known == ttl) {
                 Some((_, gaps)) => gaps.0.push(gap),
                 None => self.gaps.push((ttl, Gaps(vec![gap]))),
             }
         }
+        self.departures.0.extend(departed);
         self.note_slow_train(slowest);
     }
 }

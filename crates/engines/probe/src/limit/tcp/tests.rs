@@ -92,6 +92,7 @@ impl Row {
             counted: &counted,
             is_held_down: self.is_held_down,
             across: self.across,
+            is_both_ways: false,
         })
     }
 }
@@ -218,6 +219,7 @@ fn far_verdict(sender: &TcpEnd, kbits: u64) -> Limit {
         counted: &ticks(300),
         is_held_down: true,
         across: Across::Network,
+        is_both_ways: false,
     })
 }
 
@@ -377,7 +379,31 @@ fn judged(sender: &TcpEnd, receiver: &TcpEnd, requested: Option<u64>, rtts: Opti
         counted: &[],
         is_held_down: true,
         across: Across::Network,
+        is_both_ways: false,
     })
+}
+
+#[test]
+fn the_queue_of_a_transfer_the_other_way_is_named() {
+    let named = |is_both_ways, loaded_rtt| {
+        let end = end(0.1, 0.0, 0.2);
+        let evidence = TcpEvidence {
+            sender: &end,
+            receiver: &end,
+            goodput: BitRate(15_000_000),
+            requested: None,
+            idle_rtt: Some(MS * 17),
+            loaded_rtt: Some(loaded_rtt),
+            counted: &[],
+            is_held_down: false,
+            across: Across::Network,
+            is_both_ways,
+        };
+        tcp_limit(&evidence).evidence.contains("delays the acknowledgements of this transfer")
+    };
+    assert!(named(true, MS * 51));
+    assert!(!named(false, MS * 51), "it ran alone");
+    assert!(!named(true, MS * 18), "no queue stands");
 }
 
 #[test]
