@@ -111,6 +111,14 @@ pub(crate) struct EchoRun {
     pub(crate) cpu: CpuUse,
 }
 
+impl EchoRun {
+    /// Answers that came, in time or late.
+    pub(crate) fn answers(&self) -> u64 {
+        let counts = self.round.counts();
+        counts.received + counts.late
+    }
+}
+
 /// A flow to the responder's reflector.
 pub(crate) struct EchoFlow {
     pub(crate) socket: ProbeSocket,

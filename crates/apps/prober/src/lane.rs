@@ -172,6 +172,9 @@ impl Lane {
                 self.check("measure latency");
                 Some(run)
             }
+                if let Some(session) = &self.session {
+                    session.note_udp(run.answers());
+                }
             Err(cause) => {
                 self.fail("measure latency", cause);
                 None
