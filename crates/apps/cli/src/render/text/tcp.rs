@@ -151,6 +151,10 @@ impl Page {
         sheet.row_of_counts("lost under load", |v| {
             let latency = &self.loaded(v)?.latency;
             Some((latency.lost, figures::share(latency.lost, latency.settled())))
+        sheet.row_of_counts("fate unknown, the same", |v| {
+            let unknown = self.loaded(v)?.latency.unknown;
+            Some((unknown, count(unknown)))
+        })?;
         })?;
         sheet.row("round trips per minute", |v| {
             self.loaded(v)?.round_trips_per_minute.map(|rpm| count(rpm.max(0.0) as u64))
