@@ -114,7 +114,13 @@ impl Threshold {
             .collect();
         let all_hold =
             figures.iter().all(|(_, figure, bound)| self.comparison.holds(*figure, *bound, self.value));
-        let held = !figures.is_empty() && all_hold && broken.is_empty();
+        let untold = record
+            .versions
+            .iter()
+            .filter(|it| wanted(it.version))
+            .filter_map(|it| Some(format!("{} {}", it.version.name(), self.metric.why_not_judged(it)?)));
+        let untold: Vec<String> = untold.collect();
+        let held = !figures.is_empty() && all_hold && broken.is_empty() && untold.is_empty();
         let shown = |(who, figure, bound): &(String, f64, RateBound)| {
             let side = match bound {
                 RateBound::None => "",
@@ -123,10 +129,9 @@ impl Threshold {
             };
             format!("{who} {side}{}", self.metric.kind.show(*figure)).trim_start().to_owned()
         };
-        let mut found = match figures.len() {
-            0 => "no such figure was measured".to_owned(),
-            _ => figures.iter().map(shown).collect::<Vec<_>>().join(", "),
-        };
+        let all: Vec<String> = figures.iter().map(shown).chain(untold).collect();
+        let mut found =
+            if all.is_empty() { "no such figure was measured".to_owned() } else { all.join(", ") };
         if !broken.is_empty() && !figures.is_empty() {
             found = format!("{found} ({} was not measured to its end)", broken.join(" and "));
         }
@@ -213,6 +218,34 @@ mod tests {
         let judged = "udp.loss<100%".parse::<Threshold>().unwrap().judge(&record);
         assert!(!judged.held);
         assert_eq!(judged.found, "no such figure was measured");
+    }
+
+    /// "No such figure was measured" stood beside "lost 0 % (0 of 769)".
+    #[test]
+    fn a_loss_that_is_printed_and_not_judged_is_not_said_not_to_be_measured() {
+        let mut record = fixture::udp();
+        record.versions.truncate(1);
+        record.versions[0].udp.truncate(1);
+        let udp = &mut record.versions[0].udp[0];
+        udp.pedigree.direction = netaware_record::Direction::Forward;
+        (udp.sent, udp.not_sent, udp.loss.lost, udp.loss.unknown) = (769, Some(1814), 0, 0);
+        let judge = |text: &str| text.parse::<Threshold>().unwrap().judge(&record);
+        for name in ["udp.loss", "udp.up.loss", "ipv4.udp.network-loss"] {
+            let judged = judge(&format!("{name}<1%"));
+            assert!(!judged.held);
+            let want = "IPv4 up 0 % of the 29.8 % of its datagrams that were sent and followed, which is too few to judge the \
+                        stream by";
+            assert_eq!(judged.found, want);
+        }
+        assert_eq!(judge("udp.down.loss<1%").found, "no such figure was measured");
+        assert_eq!(judge("rtt.p50<1s").found, "no such figure was measured");
+        // Nor does the other direction speak for both.
+        let mut whole = record.versions[0].udp[0].clone();
+        whole.pedigree.direction = netaware_record::Direction::Reverse;
+        (whole.sent, whole.not_sent) = (2583, Some(0));
+        record.versions[0].udp.push(whole);
+        let judged = "udp.loss<1%".parse::<Threshold>().unwrap().judge(&record);
+        assert!(!judged.held && judged.found.starts_with("IPv4 down 0 %, IPv4 up 0 % of"), "{judged:?}");
     }
 
     #[test]

@@ -139,16 +139,35 @@ pub(crate) struct Flow {
 /// not try again: each try takes seconds.
 pub(crate) fn flow(session: &Session, options: &SocketOptions, test: u32) -> Result<Flow, Cause> {
     if session.is_udp_blocked.load(Ordering::Acquire) {
-        return Err(Cause::UdpBlocked);
+        return Err(since_answered(Cause::UdpBlocked, session.udp_came()));
     }
     let began_at = clock::now();
     let entered = enter(session, options, test);
-    // Where the control connection is silent as well, the path has failed and not UDP alone.
-    if matches!(entered, Err(Cause::UdpBlocked | Cause::UdpRejected(_))) && session.link.heard_since(began_at)
-    {
-        session.is_udp_blocked.store(true, Ordering::Release);
+    match entered {
+        Ok(flow) => {
+            session.note_udp(ANSWERS_OF_AN_ENTRY);
+            Ok(flow)
+        }
+        Err(cause @ (Cause::UdpBlocked | Cause::UdpRejected(_))) if session.link.heard_since(began_at) => {
+            session.is_udp_blocked.store(true, Ordering::Release);
+            Err(since_answered(cause, session.udp_came()))
+        }
+        // The control connection is silent as well: the path has failed, and not UDP alone.
+        Err(Cause::UdpBlocked) => Err(Cause::UdpAndTcpSilent(clock::now() - began_at)),
+        Err(cause) => Err(cause),
     }
-    entered
+}
+
+/// A cookie and a number.
+const ANSWERS_OF_AN_ENTRY: u64 = 2;
+
+/// Nobody has to open a port that let answers through before.
+fn since_answered(cause: Cause, answers: u64) -> Cause {
+    match cause {
+        Cause::UdpBlocked if answers > 0 => Cause::UdpCeased(answers, None),
+        Cause::UdpRejected(why) if answers > 0 => Cause::UdpCeased(answers, Some(why)),
+        cause => cause,
+    }
 }
 
 fn enter(session: &Session, options: &SocketOptions, test: u32) -> Result<Flow, Cause> {
@@ -230,5 +249,20 @@ fn listen(
             Err(e) if is_refusal(&e) => *rejected = Some(e),
             Err(_) => return None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn udp_that_was_answered_before_has_ceased_and_is_not_blocked() {
+        assert_eq!(since_answered(Cause::UdpBlocked, 0), Cause::UdpBlocked);
+        assert_eq!(since_answered(Cause::UdpBlocked, 202), Cause::UdpCeased(202, None));
+        let rejected = || Cause::UdpRejected("refused".to_owned());
+        assert_eq!(since_answered(rejected(), 0), rejected());
+        assert_eq!(since_answered(rejected(), 3), Cause::UdpCeased(3, Some("refused".to_owned())));
+        assert_eq!(since_answered(Cause::Stopped, 3), Cause::Stopped);
     }
 }

@@ -105,10 +105,27 @@ pub(crate) struct EchoRun {
     pub(crate) lost_at_end: u64,
     /// Whether answers ceased.
     pub(crate) ceasing: Ceasing,
+    /// A connection that was silent for too long ended it.
+    pub(crate) gave_up: bool,
     /// Answers that this host's socket dropped.
     pub(crate) host_drops: Option<u64>,
     /// Of this host.
     pub(crate) cpu: CpuUse,
+}
+
+impl EchoRun {
+    /// Answers that came, in time or late.
+    pub(crate) fn answers(&self) -> u64 {
+        let counts = self.round.counts();
+        counts.received + counts.late
+    }
+
+    /// It is part of a measurement that broke off: what became of the requests after the last
+    /// answer nobody observed.
+    pub(crate) fn forget_its_end(&mut self) {
+        let round = std::mem::take(&mut self.round);
+        self.round = round.not_knowing_of(std::mem::take(&mut self.lost_at_end));
+    }
 }
 
 /// A flow to the responder's reflector.
@@ -232,6 +249,7 @@ impl EchoFlow {
             stamp_fallbacks: Some(drive.stamp_fallbacks),
             lost_at_end,
             ceasing,
+            gave_up: false,
             host_drops: Some(self.socket.drops() - drops_before),
             cpu: CpuSnapshot::take().use_since(&cpu_before.0, clock::now() - cpu_before.1),
         })

@@ -41,6 +41,8 @@ pub(crate) struct Lane {
     measured_until: Option<Mono>,
     /// It died after everything had been measured.
     is_whole: bool,
+    /// Datagrams are answered no longer.
+    has_lost_udp: bool,
 }
 
 impl Lane {
@@ -66,6 +68,7 @@ impl Lane {
             cut_at: None,
             measured_until: None,
             is_whole: false,
+            has_lost_udp: false,
         }
     }
 
@@ -169,6 +172,9 @@ impl Lane {
         let run = self.echo.as_mut()?.run_telling(order, &over, overdue);
         match run {
             Ok(run) => {
+                if let Some(session) = &self.session {
+                    session.note_udp(run.answers());
+                }
                 self.check("measure latency");
                 Some(run)
             }
@@ -283,6 +289,12 @@ impl Lane {
         }
     }
 
+    /// Whether it broke off, or UDP did, so that what has no answer in the end may never have met
+    /// the path.
+    pub(crate) fn has_fallen_silent(&self) -> bool {
+        self.broke || self.has_lost_udp
+    }
+
     pub(crate) fn is_alive(&self) -> bool {
         self.session.is_some()
     }
@@ -310,6 +322,7 @@ impl Lane {
                 cause = Cause::Barred(why);
             }
         }
+        self.has_lost_udp |= matches!(cause, Cause::UdpCeased(..) | Cause::UdpAndTcpSilent(_));
         let failure = session.failure(stage, cause);
         if matches!(failure.cause, Cause::Unheard(_)) {
             self.fell_silent = session.link.died_at().map(|at| (at, failure.clone()));

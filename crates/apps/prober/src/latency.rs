@@ -85,10 +85,13 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     if !stop.is_raised() {
         for (lane, found) in lanes.iter_mut().zip(&mut findings) {
             break_off(lane, &mut found.idle);
+            for runs in [&mut found.idle, &mut found.idle_tcp] {
+                note_standing_still(lane, runs);
+            }
         }
     }
     let is_measured = findings.iter().any(|found| !found.idle.is_empty() || !found.idle_tcp.is_empty());
-    let mut record = report::finish(opened, lanes, &findings, stop);
+    let mut record = report::finish(opened, lanes, &mut findings, stop);
     // Short ones may be repeated at close intervals.
     let has_time = record.elapsed >= LONG_ENOUGH;
     record.prober.memory_copy_ns_per_byte = if is_measured && has_time { memory_copy() } else { None };
@@ -231,7 +234,9 @@ fn judge_flow(
          the flow another port, or a firewall has forgotten it, which both do where nothing comes for a while (requests \
          were {apart} apart); the fate of {silent} requests is unknown, and they are not counted as lost"
     ));
-    EchoRun { round: run.round.not_knowing_of(silent), ceasing: Ceasing::default(), ..run }
+    let mut run = EchoRun { ceasing: Ceasing::default(), ..run };
+    run.forget_its_end();
+    run
 }
 
 /// Marks a version over which nothing came any more from an instant on: what became of the requests
@@ -240,16 +245,39 @@ fn break_off(lane: &mut Lane, runs: &mut [EchoRun]) {
     let patience = runs.iter().map(|run| run.order.patience).max().unwrap_or_default();
     let Some(ceased) = ceasing(runs).ceased(patience) else { return };
     let last = runs.iter().rposition(|run| run.ceasing.has_come()).unwrap_or(0);
-    for (place, run) in runs.iter_mut().enumerate().skip(last) {
-        let silent = if place == last { run.lost_at_end } else { run.round.counts().lost };
-        let round = std::mem::take(&mut run.round);
-        run.round = round.not_knowing_of(silent);
-    }
+    runs.iter_mut().skip(last).for_each(EchoRun::forget_its_end);
     let peer = lane.session().map(|session| session.link.peer());
     lane.break_off(broke_off::unreachable(&ceased, "requests", lane.local, peer));
 }
 
-/// Of all blocks; those over TCP tell nothing of it.
+/// Names a connection over which nothing came any more, of a version that answers otherwise.
+fn note_standing_still(lane: &mut Lane, runs: &mut [EchoRun]) {
+    if lane.is_alive()
+        && let Some(why) = stood_still(runs)
+    {
+        lane.fail("measure latency", Cause::Unanswered(why));
+    }
+}
+
+/// Why requests over a connection were not measured to their end. What became of those after the
+/// last answer nobody observed: TCP would have sent them again.
+pub(crate) fn stood_still(runs: &mut [EchoRun]) -> Option<String> {
+    let patience = runs.iter().map(|run| run.order.patience).max()?;
+    let has_ceased = ceasing(runs).ceased(patience).is_some();
+    let last = runs.last_mut().filter(|run| run.transport == Transport::Tcp)?;
+    if !has_ceased && !last.gave_up {
+        return None;
+    }
+    last.forget_its_end();
+    let silent = last.round.counts().abandoned;
+    let them = if silent == 1 { "it" } else { "them" };
+    Some(format!(
+        "the connection of the requests stood still until they ended: {silent} had no answer, and what became of {them} \
+         is unknown"
+    ))
+}
+
+/// Of all blocks.
 fn ceasing(runs: &[EchoRun]) -> Ceasing {
     runs.iter().map(|run| run.ceasing).reduce(Ceasing::and_then).unwrap_or_default()
 }

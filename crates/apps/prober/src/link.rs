@@ -79,6 +79,8 @@ impl Absence {
     }
 }
 
+/// An absence of this host that is noticed, and told of the measurement as a whole.
+pub(crate) const NOTICED: Span = silence::HELD_UP;
 /// What follows the return of a suspended host so closely follows from that.
 const CONSEQUENCE: Span = Span::from_secs(15);
 /// The other end hears nothing for as long, and up to a ping's distance more, before it gives up.

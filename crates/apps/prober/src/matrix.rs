@@ -103,8 +103,8 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
         }
         lane.result.matrix = ledger.close(lane);
     }
-    let findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
-    let mut record = report::finish(opened, lanes, &findings, stop);
+    let mut findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
+    let mut record = report::finish(opened, lanes, &mut findings, stop);
     // It would compare connect times alone: the cells are compared where they stand side by side.
     record.comparison = None;
     record.warnings.splice(0..0, request.remarks());

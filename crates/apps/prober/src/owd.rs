@@ -13,7 +13,7 @@ use netaware_io::{clock, driver::Drive};
 use netaware_probe::stamp::report::StampLog;
 use netaware_probe::stamp::{StampCounts, StampEvent};
 use netaware_record::passive::ClockState;
-use netaware_record::{IpVersion, Record, Unreachable, VersionResult};
+use netaware_record::{IpVersion, OwdResult, Record, Unreachable, VersionResult};
 use netaware_stats::ceasing::{Ceased, Ceasing};
 use netaware_stats::patience::{UNKNOWN, Waiting};
 use netaware_units::{ByteCount, Mono, Span};
@@ -190,7 +190,7 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                     if let Some(ceased) = ceased {
                         owd.unknown_are(ceased.unanswered);
                     }
-                    warnings.extend(warnings_of(*version, &flow, request.interval, owd.lost_somewhere));
+                    warnings.extend(warnings_of(*version, &flow, request.interval, &owd));
                     let class = owd.forward.dscp;
                     warnings.extend(rewritten(*version, request.target.options.dscp, class));
                     result.owd = Some(owd);
@@ -543,7 +543,7 @@ fn rewritten(version: IpVersion, sent: u8, arrived: Option<u8>) -> Option<String
     ))
 }
 
-fn warnings_of(version: IpVersion, flow: &Flow, interval: Span, lost_somewhere: u64) -> Vec<String> {
+fn warnings_of(version: IpVersion, flow: &Flow, interval: Span, owd: &OwdResult) -> Vec<String> {
     let name = version.name();
     let mut warnings = Vec::new();
     if let Some(by) = flow.run.stepped {
@@ -555,10 +555,13 @@ fn warnings_of(version: IpVersion, flow: &Flow, interval: Span, lost_somewhere: 
         let (count, why) = (flow.run.counts.not_sent, report::why_not_sent(why));
         warnings.push(format!("{name}: {count} packets were not sent by this host: {why}"));
     }
-    let outages = flow.log.outages(interval).and_then(|it| it.in_words(flow.run.counts.lost, "packets"));
+    // Of those that were not followed to their end the log knows nothing.
+    let unknown = owd.unknown - flow.run.counts.abandoned;
+    let outages = flow.log.outages(interval, unknown).and_then(|it| it.in_words(owd.lost, "packets"));
     warnings.extend(outages.map(|text| format!("{name}: {text}")));
     warnings.extend(flow.log.restarts_in_words().map(|text| format!("{name}: {text}")));
-    if lost_somewhere > 0 {
+    if owd.lost_somewhere > 0 {
+        let lost_somewhere = owd.lost_somewhere;
         warnings.push(format!(
             "{name}: of {lost_somewhere} lost packets it is not known on which way; the reflector does not count its \
              answers, or nothing came behind them"

@@ -84,6 +84,26 @@ pub(crate) struct Findings {
     pub(crate) udp: Vec<UdpRound>,
 }
 
+impl Findings {
+    /// The path fell silent, or the other end did: of requests after the last answer nobody
+    /// observed whether the path lost them. Those beside transfers came after those of the idle
+    /// path.
+    fn forget_the_end(&mut self) {
+        let beside = self.tcp.iter_mut().filter_map(|round| round.load.as_mut());
+        forget_the_end(self.idle.iter_mut().chain(beside).collect());
+        forget_the_end(self.idle_tcp.iter_mut().collect());
+    }
+}
+
+fn forget_the_end(mut runs: Vec<&mut EchoRun>) {
+    while let Some(run) = runs.pop() {
+        run.forget_its_end();
+        if run.answers() > 0 {
+            return;
+        }
+    }
+}
+
 /// The head of a record, written when the measurement begins.
 pub(crate) struct Opening {
     command: &'static str,
@@ -154,12 +174,16 @@ fn header_options(options: &SocketOptions) -> impl Iterator<Item = (String, Stri
 pub(crate) fn finish(
     opened: Opening,
     mut lanes: Vec<Lane>,
-    findings: &[Findings],
+    findings: &mut [Findings],
     stop: &StopFlag,
 ) -> Record {
     for lane in &mut lanes {
         lane.check("finish");
     }
+    for (_, found) in lanes.iter().zip(findings.iter_mut()).filter(|(lane, _)| lane.has_fallen_silent()) {
+        found.forget_the_end();
+    }
+    let findings = &*findings;
     lane::note_common_silence(&mut lanes);
     lane::note_single_loss(&mut lanes);
     let cut = if stop.is_raised() { Vec::new() } else { cut_lanes(&mut lanes, findings) };

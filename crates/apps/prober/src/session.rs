@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use netaware_io::clock;
 use netaware_io::options::{self, ConnectError, SocketOptions};
@@ -47,6 +47,8 @@ pub(crate) struct Session {
     has_waited: bool,
     /// UDP to the responder's port got no answer while its TCP answered: nobody knocks again.
     pub(crate) is_udp_blocked: AtomicBool,
+    /// Answers and data that came over UDP, either way, as far as they were counted.
+    udp_came: AtomicU64,
     /// TCP connections that were not answered, while others from other ports were.
     pub(crate) unanswered: AtomicU32,
     put_aside: VecDeque<ServerMessage>,
@@ -104,6 +106,7 @@ impl Session {
             gave_back: false,
             has_waited: false,
             is_udp_blocked: AtomicBool::new(false),
+            udp_came: AtomicU64::new(0),
             unanswered: AtomicU32::new(unanswered + more_unanswered),
             put_aside: VecDeque::new(),
             over,
@@ -114,6 +117,16 @@ impl Session {
     /// responder itself, where a proxy nearby may have accepted the connection.
     pub(crate) fn longest_rtt(&self) -> Option<Span> {
         self.reach.longest_round_trip().max(Some(self.reach.greeting))
+    }
+
+    /// So many datagrams have come over UDP, either way.
+    pub(crate) fn note_udp(&self, came: u64) {
+        self.udp_came.fetch_add(came, Ordering::AcqRel);
+    }
+
+    /// How many datagrams are known to have come.
+    pub(crate) fn udp_came(&self) -> u64 {
+        self.udp_came.load(Ordering::Acquire)
     }
 
     /// A failure of this session in a stage.

@@ -67,6 +67,11 @@ pub(crate) enum Cause {
     /// The responder answers over TCP, and somebody on the path rejects our UDP: the system's
     /// error for it.
     UdpRejected(String),
+    /// UDP was answered before, at least so many times, and is answered no longer, while TCP is;
+    /// the system's error, if somebody on the path rejects it now.
+    UdpCeased(u64, Option<String>),
+    /// Nothing has come over UDP for so long, nor over TCP.
+    UdpAndTcpSilent(Span),
     /// The responder broke the protocol.
     Protocol(String),
     /// The person asked to stop.
@@ -112,6 +117,11 @@ impl Failure {
             Cause::Refused(ErrorCode::Cap, _) => "ask for less, or have the responder's owner raise the cap",
             Cause::FalseResponder => "do not trust this responder: somebody may be impersonating it",
             Cause::UdpBlocked | Cause::UdpRejected(_) => "open the port for UDP as well as TCP",
+            Cause::UdpCeased(..) => {
+                "the way of UDP or the other end has failed since: see whether a firewall, a NAT or a limit on the way began \
+                 to drop UDP, and try again"
+            }
+            Cause::UdpAndTcpSilent(_) => ASK_FOR_PATH,
             Cause::Stopping(_) => "measure again when 'netaware serve' runs there",
             Cause::Unheard(_) => ASK_FOR_PATH,
             Cause::UnheardOverBoth(_) => {
@@ -195,6 +205,19 @@ impl fmt::Display for Failure {
             Cause::UdpRejected(why) => {
                 write!(f, "TCP reaches {at}, but UDP to the same port is rejected there or on the way: {why}")
             }
+            Cause::UdpCeased(answers, why) => {
+                let now = match why {
+                    None => "gets no answer any more".to_owned(),
+                    Some(why) => format!("is rejected there or on the way now: {why}"),
+                };
+                write!(
+                    f,
+                    "UDP to {at} {now}, after at least {answers} answers over UDP; TCP still reaches it"
+                )
+            }
+            Cause::UdpAndTcpSilent(waited) => {
+                write!(f, "nothing came from {at} for {waited}, neither over UDP nor over TCP")
+            }
             Cause::Protocol(why) => write!(f, "the responder at {at} broke the protocol: {why}"),
             Cause::Stopped => write!(f, "stopped by the user while trying to {}", self.stage),
         }
@@ -206,3 +229,34 @@ impl std::error::Error for Failure {}
 /// Where this host itself lets nothing out.
 pub(crate) const OWN_HOST: &str = "check that this host has an address and a route of this version, and that no firewall of this host drops \
                                    what it sends";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 200 requests had been answered over UDP when it was cut, and a person was told to open the
+    /// port.
+    #[test]
+    fn a_port_that_answered_over_udp_before_is_not_told_to_be_opened() {
+        let said = |cause| {
+            let at = Some("192.0.2.1:14233".parse().unwrap());
+            let Unreachable { reason, advice, .. } =
+                Failure::new("attach a UDP flow", at, cause).unreachable();
+            format!("{reason}; {advice}")
+        };
+        let ceased = said(Cause::UdpCeased(204, None));
+        assert!(
+            ceased.starts_with(
+                "UDP to 192.0.2.1:14233 gets no answer any more, after at least 204 answers over UDP; TCP still reaches it; \
+                 the way of UDP or the other end has failed since"
+            ),
+            "{ceased}"
+        );
+        let rejected = said(Cause::UdpCeased(2, Some("Connection refused".to_owned())));
+        assert!(rejected.contains("is rejected there or on the way now: Connection refused"), "{rejected}");
+        let silent = said(Cause::UdpAndTcpSilent(Span::from_millis(2500)));
+        assert!(!(ceased + &rejected + &silent).contains("open the port"));
+        assert!(silent.starts_with("nothing came from 192.0.2.1:14233 for 2.50 s, neither"), "{silent}");
+        assert!(said(Cause::UdpBlocked).ends_with("open the port for UDP as well as TCP"));
+    }
+}

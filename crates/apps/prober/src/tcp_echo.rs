@@ -100,7 +100,7 @@ impl TcpEcho {
             Pacing::Pipeline(_) | Pacing::Even(_) | Pacing::Poisson { .. } => duplex::run(&course),
         };
         let ended = ended.map_err(system)?;
-        let start = course.start;
+        let (start, ceasing) = (course.start, ended.ceasing(&course));
         self.asked += ended.counts.asked;
         self.owed = ended.owed;
         Ok(EchoRun {
@@ -110,8 +110,9 @@ impl TcpEcho {
             late_sends: ended.late_sends,
             worst_lateness: ended.worst_lateness,
             stamp_fallbacks: None,
-            lost_at_end: 0,
-            ceasing: Ceasing::default(),
+            lost_at_end: ended.lost_at_end,
+            ceasing,
+            gave_up: ended.gave_up,
             host_drops: None,
             cpu: CpuSnapshot::take().use_since(&cpu_before, clock::now() - start),
         })
@@ -164,6 +165,14 @@ struct Ended {
     late_sends: u64,
     worst_lateness: Span,
     last_verdict_at: Mono,
+    /// When the last answer came.
+    came_at: Option<Mono>,
+    /// Lost requests after the last answer.
+    lost_at_end: u64,
+    /// When the first request left that has no answer, where the run ended before one came.
+    silent_from: Option<Mono>,
+    /// The connection was silent for longer than an answer is waited for, which ended the run.
+    gave_up: bool,
     /// As far as the path is known by now.
     patience: Patience,
     owed: Option<u64>,
@@ -177,6 +186,10 @@ impl Ended {
             late_sends: 0,
             worst_lateness: Span::ZERO,
             last_verdict_at: course.start,
+            came_at: None,
+            lost_at_end: 0,
+            silent_from: None,
+            gave_up: false,
             patience: course.patience,
             owed: Some(0),
         }
@@ -185,6 +198,7 @@ impl Ended {
     /// The answer to a request has been read to its end.
     fn answered(&mut self, asked: Asked, at: Mono, is_intact: bool) {
         self.last_verdict_at = at;
+        self.came(at);
         self.patience.observe(at.since(asked.sent_at));
         if is_intact {
             self.counts.received += 1;
@@ -195,8 +209,40 @@ impl Ended {
         }
     }
 
+    /// An answer came, in time or late.
+    fn came(&mut self, at: Mono) {
+        self.came_at = Some(at);
+        self.lost_at_end = 0;
+    }
+
+    /// The answer to a request did not come, and no later one will.
+    fn broke(&mut self, asked_at: Mono, why: &Broken) {
+        self.silent_from = Some(asked_at);
+        if matches!(why, Broken::Silent) {
+            self.gave_up = true;
+            self.lost();
+        } else {
+            self.counts.abandoned += 1;
+        }
+    }
+
+    /// Whether answers ceased before the end of the run.
+    fn ceasing(&self, course: &Course<'_>) -> Ceasing {
+        let mut ceasing = Ceasing::beginning(course.start);
+        self.came_at.into_iter().for_each(|at| ceasing.came(at));
+        let silent = self.lost_at_end + self.counts.abandoned;
+        let Some(from) = self.silent_from.filter(|_| silent > 0) else { return ceasing };
+        let later = i64::try_from(silent - 1).unwrap_or(i64::MAX);
+        ceasing.unanswered(from);
+        // Those that left one after the other without waiting for answers did so at their spacing.
+        let last = from + course.order.shown_spacing() * later;
+        (1..silent).for_each(|_| ceasing.unanswered(last));
+        ceasing
+    }
+
     fn lost(&mut self) {
         self.counts.lost += 1;
+        self.lost_at_end += 1;
         self.last_verdict_at = clock::now();
     }
 }

@@ -101,12 +101,12 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     }
     course.rounds(&mut run, plan);
     run.watch.phase("done", None);
-    let Run { lanes, findings, .. } = run;
+    let Run { lanes, mut findings, .. } = run;
     let planned = course.extents.first().copied().unwrap_or(Extent::Whole);
     if let Some(what) = planned.left_out(course.ask) {
         opened.leave_out(what);
     }
-    let mut record = report::finish(opened, lanes, &findings, stop);
+    let mut record = report::finish(opened, lanes, &mut findings, stop);
     // Data connections that could not be opened leave no result that could tell.
     let has_no_tcp = record.versions.iter().all(|version| version.tcp.is_empty());
     if request.tcp && has_no_tcp && record.outcome == Outcome::Complete {

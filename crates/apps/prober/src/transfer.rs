@@ -372,11 +372,16 @@ fn run(
     if ended.iter().any(|ended| ended.outcome != Outcome::Complete) {
         lane.note_cut();
     }
+    // A flow that broke beside the transfer broke with the lane; the transfer says enough.
+    let echoes = echoes.and_then(Result::ok);
+    let came = ended.iter().filter_map(|ended| ended.udp_receiver.as_ref()).map(|end| end.received);
+    if let Some(session) = lane.session() {
+        session.note_udp(came.sum::<u64>() + echoes.as_ref().map_or(0, EchoRun::answers));
+    }
     if let Some(cause) = failure {
         lane.fail("measure throughput", cause);
     }
-    // A flow that broke beside the transfer broke with the lane; the transfer says enough.
-    (ended, echoes.and_then(Result::ok))
+    (ended, echoes)
 }
 
 #[cfg(test)]

@@ -96,5 +96,5 @@ pub(crate) fn take(
         watch.phase(course.command.to_uppercase(), Some(lanes[index].version));
         turn(&mut lanes[index], &mut findings[index], rounds, &mut watch);
     }
-    report::finish(opened, lanes, &findings, stop)
+    report::finish(opened, lanes, &mut findings, stop)
 }

@@ -112,6 +112,10 @@ pub struct TcpEnd {
     /// Sender of spaced blocks: how well it kept its times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spaced: Option<SpacedBlocks>,
+    /// For how long this end's program did not run although it was to: it was stopped, or its host
+    /// was suspended. Waiting for a core is not in it. Absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stood_still: Option<Span>,
     /// Streams in order. Empty in messages that send them one by one.
     #[serde(default)]
     pub streams: Vec<StreamEnd>,
@@ -444,6 +448,10 @@ pub struct UdpReceiverEnd {
     /// synchronised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_variation: Option<DelaySummary>,
+    /// For how long this end's program did not run although it was to: it was stopped, or its host
+    /// was suspended. Waiting for a core is not in it. Absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stood_still: Option<Span>,
     /// Packets dropped inside this host; empty where nobody counted.
     #[serde(default)]
     pub drops: HostDrops,

@@ -120,7 +120,8 @@ pub struct Health {
     /// The worst such delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst_lateness: Option<Span>,
-    /// Datagrams that never left this host.
+    /// Datagrams that never left the host that was to send them: the responder's, of what comes from
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_sent: Option<u64>,
     /// Datagrams the receiving host dropped after they had arrived there, by its own counters.
@@ -163,4 +164,11 @@ pub struct Health {
     /// The same of the responder's thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub responder_denied: Option<f64>,
+    /// For how long the prober's program did not run during a transfer although it was to: it was
+    /// stopped, or its host was suspended. Absent where it ran, or nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prober_stood_still: Option<Span>,
+    /// The same of the responder's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responder_stood_still: Option<Span>,
 }

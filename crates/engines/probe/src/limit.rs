@@ -19,6 +19,8 @@ mod flatness;
 mod tcp;
 mod udp;
 
+use netaware_units::Span;
+
 pub use flatness::flatness;
 pub use tcp::{TcpEvidence, tcp_limit};
 pub use udp::{UdpEvidence, udp_limit};
@@ -31,6 +33,19 @@ pub enum Across {
     /// A network, even if a short one.
     Network,
 }
+
+/// How long the program of one end did not run although it was to, where that is enough of the
+/// time to have set the figure.
+pub fn stood_still(told: Option<Span>, elapsed: Span) -> Option<Span> {
+    told.filter(|stood| stood.secs_f64() > elapsed.secs_f64() * BRIEFLY && *stood > Span::ZERO)
+}
+
+fn did_not_run(end: &str, stood: Span) -> String {
+    format!("the {end} did not run for {stood}: it was stopped, or its host was suspended")
+}
+
+/// A rate that is short of another by this share is taken for the same.
+const BRIEFLY: f64 = 0.03;
 
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)

@@ -174,6 +174,8 @@ impl StampFlow {
 
     fn send(&mut self, now: Mono, due: Mono, out: &mut [u8]) -> Output<StampEvent> {
         let closes = self.all_are_sent();
+        // One that closes is due when it is wanted, and no sooner.
+        let due = if closes { due.max(now) } else { due };
         let sent_at = self.plan.wall(due.max(now));
         // A closer only has to come behind what is missing: it is not waited for as a packet is.
         let patience = self.patience.span();

@@ -91,7 +91,10 @@ pub fn send_carried(
     let start = clock::now();
     let sender = Sender::new(plan, &acked_before, start, stop);
     let lanes = lanes(streams.len());
-    let watch = || meter::watch_sender(start, plan.tick, &streams, &lanes, samples.as_mut(), tick);
+    let mut stood_still = None;
+    let watch = || {
+        stood_still = Some(meter::watch_sender(start, plan.tick, &streams, &lanes, samples.as_mut(), tick));
+    };
     let is_encrypted = || encryptions.iter().any(Hold::is_full);
     let (mut ends, spaced) = if plan.block_spacing.is_some() && is_encrypted() {
         let refused = |index| never_ran(index as u16, "spaced blocks cannot be encrypted".to_owned());
@@ -117,6 +120,7 @@ pub fn send_carried(
         acknowledged: acknowledged.map(|(span, _)| span),
         acknowledged_bytes: acknowledged.map(|(_, bytes)| bytes),
         spaced,
+        stood_still,
         ..summarise(start, ends)
     }
 }
@@ -160,15 +164,16 @@ pub fn receive_carried(
     let (streams, encryptions) = parted(streams);
     let receiver = receiver::Receiver::new(plan, carriage, clock::now(), stop);
     let lanes = lanes(streams.len());
+    let mut stood_still = None;
     let ends = run(
         &streams,
         &lanes,
         affinity,
         |index, stream, lane| receiver.run(index, stream, encryptions[usize::from(index)].take(), lane),
-        || meter::watch_receiver(plan.tick, receiver.first_byte(), &lanes, tick),
+        || stood_still = meter::watch_receiver(plan.tick, receiver.first_byte(), &lanes, tick),
     );
     let start = receiver.first_byte().get().unwrap_or_else(clock::now);
-    TcpEnd { received: moments::span(&ends), ..summarise(start, ends) }
+    TcpEnd { received: moments::span(&ends), stood_still, ..summarise(start, ends) }
 }
 
 /// What became of one stream.

@@ -123,7 +123,7 @@ pub(crate) fn cpu_time_exact() -> Span {
 }
 
 /// Second number of `/proc/thread-self/schedstat`: ns spent on a run queue.
-fn waiting_time() -> Option<Span> {
+pub(crate) fn waiting_time() -> Option<Span> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().nth(1)?.parse().ok().map(Span::from_nanos)
 }

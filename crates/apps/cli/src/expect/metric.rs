@@ -42,6 +42,26 @@ impl Metric {
         exact.chain((self.bounded)(v)).collect()
     }
 
+    /// Why it is not judged although something of the kind is printed; `None` where nothing is.
+    pub(crate) fn why_not_judged(&self, v: &VersionResult) -> Option<String> {
+        let is_loss = self.name.starts_with("udp.") && self.name.ends_with("loss");
+        let wanted = |result: &&UdpResult| match result.pedigree.direction {
+            Direction::Forward => !self.name.contains(".down"),
+            _ => !self.name.contains(".up"),
+        };
+        let untold = v.udp.iter().filter(wanted).filter(|result| is_loss && udp_loss(result).is_none());
+        let said = untold.filter_map(|result| {
+            let loss = figures::percent(result.loss_ratio()?);
+            Some(format!(
+                "{} {loss} of the {} of its datagrams that were sent and followed, which is too few to judge the stream by",
+                result.pedigree.direction.name(),
+                figures::percent(result.known_share())
+            ))
+        });
+        let said: Vec<String> = said.collect();
+        (!said.is_empty()).then(|| said.join(", "))
+    }
+
     /// Whether it speaks of something that this version has figures of and that was not measured to
     /// its end.
     pub(crate) fn is_broken_off(&self, v: &VersionResult) -> bool {

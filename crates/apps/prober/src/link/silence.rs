@@ -109,7 +109,7 @@ const ROUND_TRIPS: i64 = 4;
 /// Whoever waits longer than this for a path is better told that it is of no use.
 const LONGEST: Span = Span::from_secs(30);
 /// A busy host lets a program wait for a core, but not so long.
-const HELD_UP: Span = Span::from_millis(1500);
+pub(super) const HELD_UP: Span = Span::from_millis(1500);
 /// Those of a minute.
 const MOST_ASKED: usize = 64;
 

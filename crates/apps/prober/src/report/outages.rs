@@ -208,6 +208,7 @@ pub(super) mod tests {
             stamp_fallbacks: None,
             lost_at_end: 0,
             ceasing: Ceasing::default(),
+            gave_up: false,
             host_drops: None,
             cpu: CpuUse::default(),
         }
@@ -280,6 +281,37 @@ pub(super) mod tests {
         let once = "nothing came for 400 ms: 800 of the 800 lost datagrams fell into such an outage";
         assert_eq!(both(true), once);
         assert!(both(false).starts_with("2 times nothing came"), "{}", both(false));
+    }
+
+    /// `test` called 70 requests beside TCP lost that a responder which was stopped never read.
+    #[test]
+    fn what_has_no_answer_when_a_measurement_breaks_off_is_unknown_and_not_lost() {
+        let at_end = |sent, lost: std::ops::Range<u64>| EchoRun {
+            lost_at_end: if lost.end == sent { lost.end - lost.start } else { 0 },
+            ..run(sent, lost)
+        };
+        let mut found = Findings {
+            idle: vec![at_end(200, 20..30), at_end(200, 190..200)],
+            idle_tcp: vec![at_end(100, 99..100)],
+            tcp: vec![
+                transfer(&[34; 12], at_end(60, 5..10)),
+                transfer(&[34, 34, 34, 0, 0, 0], at_end(90, 20..90)),
+                transfer(&[0; 12], at_end(60, 0..60)),
+            ],
+            ..Findings::default()
+        };
+        found.forget_the_end();
+        let fate = |run: &EchoRun| (run.round.counts().lost, run.round.counts().abandoned);
+        let beside: Vec<_> = found.tcp.iter().map(|round| fate(round.load.as_ref().unwrap())).collect();
+        assert_eq!(beside, [(5, 0), (0, 70), (0, 60)]);
+        // What was answered later came over a path that was there.
+        assert_eq!(found.idle.iter().map(fate).collect::<Vec<_>>(), [(10, 0), (10, 0)]);
+        assert_eq!(fate(&found.idle_tcp[0]), (0, 1));
+        assert!(found.tcp.iter().skip(1).all(|round| beside_is_silent(round)));
+    }
+
+    fn beside_is_silent(round: &TcpRound) -> bool {
+        beside(round).is_none()
     }
 
     #[test]

@@ -401,6 +401,7 @@ pub(super) fn warnings(rounds: &[TcpRound]) -> Vec<String> {
         if let Some(Stall { at, lasted }) = stalled(round).filter(|_| outages::beside(round).is_none()) {
             warnings.push(format!("{what}: for {lasted} nothing came, {at} after its start"));
         }
+        warnings.extend(stood_still(round).into_iter().map(|text| format!("{what}: {text}")));
         if let Some((came, asked)) = faster_than_asked(round) {
             warnings.push(format!(
                 "{what} came at {came} and not at the {asked} asked for: a segment leaves at once, and at that rate \
@@ -429,6 +430,24 @@ pub(super) fn warnings(rounds: &[TcpRound]) -> Vec<String> {
         }
     }
     warnings
+}
+
+/// That an end was stopped while it was to move data. What this host has noticed of itself is said
+/// of the whole measurement.
+fn stood_still(round: &TcpRound) -> Vec<String> {
+    let ends = [&round.ended.tcp_sender, &round.ended.tcp_receiver].map(|end| end.as_ref());
+    let elapsed = ends.iter().flatten().map(|end| end.elapsed).max().unwrap_or_default();
+    let [sender, receiver] = ends.map(|end| limit::stood_still(end?.stood_still, elapsed));
+    let (own, other) =
+        if round.order.direction == Direction::Forward { (sender, receiver) } else { (receiver, sender) };
+    let own = own.filter(|stood| *stood < crate::link::NOTICED).map(|stood| ("this host", stood));
+    let said = |(who, stood)| {
+        format!(
+            "{who} did not run netaware for {stood} (it was suspended or stopped): nothing was sent or read there \
+             meanwhile, and the rate is no property of the path"
+        )
+    };
+    own.into_iter().chain(other.map(|stood| ("the responder's host", stood))).map(said).collect()
 }
 
 /// What came, and what was asked for, where the rate is too low for the time.
@@ -654,12 +673,23 @@ fn health(direction: Direction, senders: &[&TcpEnd], receivers: &[&TcpEnd]) -> H
     let receiving = Load::of(receivers.iter().filter_map(|end| end.cpu));
     let (prober, responder) =
         if direction == Direction::Forward { (sending, receiving) } else { (receiving, sending) };
+    let stood = |ends: &[&TcpEnd]| added_up(ends.iter().filter_map(|end| end.stood_still));
+    let (sender, receiver) = (stood(senders), stood(receivers));
+    let (prober_stood_still, responder_stood_still) =
+        if direction == Direction::Forward { (sender, receiver) } else { (receiver, sender) };
     Health {
         steal: prober.steal,
         prober_busiest_core: prober.busiest_core,
         responder_busiest_core: responder.busiest_core,
+        prober_stood_still,
+        responder_stood_still,
         ..Health::default()
     }
+}
+
+/// In all; `None` where that is nothing.
+pub(super) fn added_up(spans: impl Iterator<Item = Span>) -> Option<Span> {
+    Some(spans.sum()).filter(|sum| *sum > Span::ZERO)
 }
 
 fn mean_span(spans: impl Iterator<Item = Span>) -> Option<Span> {
@@ -766,6 +796,34 @@ mod tests {
             round.order.rate = Some(SendRate::at_least(20_000));
             assert_eq!(warnings(&[round]), [""; 0]);
         }
+    }
+
+    #[test]
+    fn a_responder_that_was_stopped_is_named_and_not_a_path_that_was_silent() {
+        let stood = |sender: i64, receiver: i64, direction| {
+            let mut round = transfer(direction, &[(360_000, 30); 30]);
+            let end = |ms| TcpEnd {
+                elapsed: Span::from_secs(3),
+                stood_still: Some(Span::from_millis(ms)),
+                ..TcpEnd::default()
+            };
+            (round.ended.tcp_sender, round.ended.tcp_receiver) = (Some(end(sender)), Some(end(receiver)));
+            let (senders, receivers) = (round.ended.tcp_sender.iter(), round.ended.tcp_receiver.iter());
+            let health = health(direction, &senders.collect::<Vec<_>>(), &receivers.collect::<Vec<_>>());
+            (warnings(&[round]), health.prober_stood_still, health.responder_stood_still)
+        };
+        let away = Some(Span::from_millis(1980));
+        for (direction, sender, receiver) in [(Direction::Forward, 0, 1980), (Direction::Reverse, 1980, 0)] {
+            let (said, prober, responder) = stood(sender, receiver, direction);
+            assert_eq!((prober, responder), (None, away));
+            assert_eq!(said.len(), 1, "{said:?}");
+            assert!(said[0].contains("the responder's host did not run netaware for 1.98 s"), "{said:?}");
+        }
+        // The lane says so of this host where it was for long.
+        assert_eq!(stood(1980, 0, Direction::Forward), (vec![], away, None));
+        let (said, ..) = stood(400, 0, Direction::Forward);
+        assert!(said[0].contains(": this host did not run netaware for 400 ms"), "{said:?}");
+        assert_eq!(stood(0, 60, Direction::Forward).0, [""; 0], "it has not set the rate");
     }
 
     #[test]

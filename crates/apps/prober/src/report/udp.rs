@@ -373,6 +373,8 @@ fn refusals(way: &str, end: &UdpSenderEnd) -> Vec<String> {
 
 fn health(direction: Direction, senders: &[&UdpSenderEnd], receivers: &[&UdpReceiverEnd]) -> Health {
     let drops = loss_split::sum(receivers.iter().map(|end| end.drops));
+    // Of a sender the gaps and the datagrams that it did not send tell.
+    let stood = super::tcp::added_up(receivers.iter().filter_map(|end| end.stood_still));
     let sending = Load::of(senders.iter().filter_map(|end| end.cpu));
     let receiving = Load::of(receivers.iter().filter_map(|end| end.cpu));
     let (prober, responder) =
@@ -385,6 +387,8 @@ fn health(direction: Direction, senders: &[&UdpSenderEnd], receivers: &[&UdpRece
         steal: prober.steal,
         prober_busiest_core: prober.busiest_core,
         responder_busiest_core: responder.busiest_core,
+        prober_stood_still: stood.filter(|_| direction == Direction::Reverse),
+        responder_stood_still: stood.filter(|_| direction == Direction::Forward),
         ..Health::default()
     }
 }

@@ -156,10 +156,7 @@ impl Reader<'_> {
                 Ok(is_intact) => self.note(asked, is_intact),
                 Err(Broken::Failed(e)) => return Err(e),
                 Err(why) => {
-                    match why {
-                        Broken::Silent => self.ended.lost(),
-                        _ => self.ended.counts.abandoned += 1,
-                    }
+                    self.ended.broke(asked.sent_at, &why);
                     self.ended.owed = Some(responses.missing());
                     break;
                 }
@@ -173,6 +170,7 @@ impl Reader<'_> {
         let is_open = self.course.order.pacing.arrivals().is_some();
         if is_open && at.since(asked.sent_at) > self.ended.patience.span() {
             self.ended.lost();
+            self.ended.came(at);
             self.ended.counts.late += 1;
             self.ended.patience.observe(at.since(asked.sent_at));
         } else {

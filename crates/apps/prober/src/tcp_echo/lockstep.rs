@@ -3,6 +3,7 @@
 use std::io;
 
 use netaware_io::clock;
+use netaware_units::Mono;
 
 use super::message::{Broken, Messages, silence};
 use super::{Asked, Course, Ended};
@@ -19,7 +20,7 @@ pub(super) fn run(course: &Course<'_>) -> io::Result<Ended> {
         ended.counts.asked += 1;
         if let Err(broken) = requests.write(number, &waiting) {
             ended.owed = None;
-            return give_up(ended, broken);
+            return give_up(ended, sent_at, broken);
         }
         match responses.read(number, &waiting) {
             Ok(is_intact) => {
@@ -29,18 +30,17 @@ pub(super) fn run(course: &Course<'_>) -> io::Result<Ended> {
             }
             Err(broken) => {
                 ended.owed = Some(responses.missing());
-                return give_up(ended, broken);
+                return give_up(ended, sent_at, broken);
             }
         }
     }
     Ok(ended)
 }
 
-fn give_up(mut ended: Ended, why: Broken) -> io::Result<Ended> {
-    match why {
-        Broken::Silent => ended.lost(),
-        Broken::Stopped => ended.counts.abandoned += 1,
-        Broken::Failed(e) => return Err(e),
+fn give_up(mut ended: Ended, asked_at: Mono, why: Broken) -> io::Result<Ended> {
+    if let Broken::Failed(e) = why {
+        return Err(e);
     }
+    ended.broke(asked_at, &why);
     Ok(ended)
 }

@@ -12,6 +12,7 @@ use netaware_units::ByteCount;
 use netaware_wire::pattern;
 
 use super::*;
+use crate::latency;
 
 const MS: Span = Span::from_millis(1);
 const SIZES: EchoSizes = EchoSizes { request: 100, response: 3000 };
@@ -109,9 +110,14 @@ fn an_answer_given_up_on_is_read_off_before_the_next_block() {
             }
         });
         let impatient = EchoOrder { patience: MS * 300, ..order(pacing, 20) };
-        let counts = echo.run(&impatient, &StopFlag::new()).unwrap().round.counts();
+        let mut run = echo.run(&impatient, &StopFlag::new()).unwrap();
+        let counts = run.round.counts();
         assert_eq!((counts.received, counts.lost), (5, 1), "{pacing:?}: {counts:?}");
         assert_eq!(counts.asked, counts.received + counts.lost + counts.abandoned);
+        // Of a session that breaks off then, nobody knows what became of that one either.
+        run.forget_its_end();
+        let counts = run.round.counts();
+        assert_eq!((counts.lost, counts.abandoned, run.lost_at_end), (0, counts.asked - 5, 0), "{pacing:?}");
         go_on.send(()).unwrap();
         let counts = echo.run(&order(pacing, 20), &StopFlag::new()).unwrap().round.counts();
         assert_eq!((counts.received, counts.bad(), counts.asked), (20, 0, 20), "{pacing:?}");
@@ -182,4 +188,42 @@ fn a_connection_that_ends_is_an_error_and_a_stop_is_none() {
         drop(echo);
         far.join().unwrap();
     }
+}
+
+/// A connection that stood still from 1 s to the end of 8 s was "complete", and "1 of 93" lost.
+#[test]
+fn a_connection_that_stands_still_is_noticed_and_one_that_is_slow_or_stopped_is_not() {
+    let order_of = |pacing, count| EchoOrder { patience: MS * 100, ..order(pacing, count) };
+    for pacing in RHYTHMS {
+        let (go_on, may_go_on) = channel::<()>();
+        let (mut echo, far) = connected(move |number, _| {
+            if number == 5 {
+                let _ = may_go_on.recv();
+            }
+        });
+        let is_open = matches!(pacing, Pacing::Even(_));
+        let (count, time) = if is_open { (None, Some(MS * 2000)) } else { (Some(50), None) };
+        let order = EchoOrder { count, time, ..order_of(pacing, 0) };
+        let mut runs = [echo.run(&order, &StopFlag::new()).unwrap()];
+        let ceased = runs[0].ceasing.ceased(MS * 100);
+        assert_eq!((ceased.is_some(), runs[0].gave_up), (is_open, !is_open), "{pacing:?}: {ceased:?}");
+        assert!(ceased.is_none_or(|it| it.unanswered > 1000), "{ceased:?}");
+        let why = latency::stood_still(&mut runs).unwrap();
+        let counts = runs[0].round.counts();
+        assert_eq!((counts.received, counts.lost, counts.abandoned), (5, 0, counts.asked - 5), "{pacing:?}");
+        assert!(why.contains(&format!("until they ended: {} had no answer", counts.abandoned)), "{why}");
+        drop(go_on);
+        drop(echo);
+        far.join().unwrap();
+    }
+    let (mut echo, far) = connected(|number, _| {
+        if number == 5 {
+            clock::sleep(MS * 300);
+        }
+    });
+    let run = echo.run(&order_of(Pacing::Even(MS * 4), 150), &StopFlag::new()).unwrap();
+    assert_eq!((run.ceasing.ceased(MS * 100), run.gave_up, run.lost_at_end), (None, false, 0));
+    assert_eq!(latency::stood_still(&mut [run]), None);
+    drop(echo);
+    far.join().unwrap();
 }

@@ -31,11 +31,12 @@ pub struct TcpEvidence<'a> {
     pub is_both_ways: bool,
 }
 
-/// Weighs the evidence. The first rule that applies decides: requested rate, a sender that
-/// missed its times, CPU, receive window, send buffer, network.
+/// Weighs the evidence. The first rule that applies decides: requested rate, an end that did not
+/// run, a sender that missed its times, CPU, receive window, send buffer, network.
 pub fn tcp_limit(evidence: &TcpEvidence<'_>) -> Limit {
     let signs = Signs::of(evidence);
     requested(evidence)
+        .or_else(|| stood_still(evidence))
         .or_else(|| missed_its_times(evidence))
         .or_else(|| signs.cpu(SATURATED))
         .or_else(|| signs.window())
@@ -56,6 +57,20 @@ fn requested(evidence: &TcpEvidence<'_>) -> Option<Limit> {
         format!("{} of the {asked} asked for was reached", percent(reached))
     };
     (reached >= REACHED).then(|| Limit::new(LimitedBy::RequestedRate, text))
+}
+
+/// An end whose program was stopped, or whose host was suspended, for a part of the transfer. What
+/// the path would have carried then nobody has seen.
+fn stood_still(evidence: &TcpEvidence<'_>) -> Option<Limit> {
+    let ends = [("sender", evidence.sender), ("receiver", evidence.receiver)];
+    let elapsed = evidence.sender.elapsed.max(evidence.receiver.elapsed);
+    let of_end = |(name, end): (&'static str, &TcpEnd)| {
+        super::stood_still(end.stood_still, elapsed).map(|stood| (stood, name))
+    };
+    let (stood, name) = ends.into_iter().filter_map(of_end).max()?;
+    let text =
+        format!("{}; what the path would have carried meanwhile nobody saw", super::did_not_run(name, stood));
+    Some(Limit::new(LimitedBy::Unknown, text))
 }
 
 /// A sender of spaced blocks that did not reach its rate although its streams had room: it was not

@@ -61,6 +61,12 @@ fn lossy(evidence: &UdpEvidence<'_>) -> Option<Limit> {
             Some(_) => {}
         }
     }
+    let receiver = evidence.receiver;
+    let elapsed = receiver.elapsed.max(evidence.sender.elapsed);
+    if let Some(stood) = super::stood_still(receiver.stood_still, elapsed) {
+        let text = format!("{text}; {}", super::did_not_run("receiver", stood));
+        return Some(Limit::new(LimitedBy::Unknown, text));
+    }
     let cpu = CpuLoad::of_told(evidence.receiver.cpu.as_ref());
     let drops = evidence.receiver.drops;
     let [socket, stack, nic] = [drops.socket, drops.stack, drops.nic].map(Option::unwrap_or_default);
@@ -328,6 +334,36 @@ mod tests {
             across: row.across,
             outcome: Outcome::Complete,
         })
+    }
+
+    #[test]
+    fn what_a_receiver_that_was_stopped_did_not_read_is_not_blamed_on_its_buffer() {
+        let limit = |stood: Option<Span>| {
+            let sender = UdpSenderEnd { sent: 1000, elapsed: Span::from_secs(3), ..UdpSenderEnd::default() };
+            let receiver = UdpReceiverEnd {
+                received: 400,
+                highest: 1000,
+                drops: HostDrops { socket: Some(600), ..HostDrops::default() },
+                stood_still: stood,
+                ..UdpReceiverEnd::default()
+            };
+            udp_limit(&UdpEvidence {
+                sender: &sender,
+                receiver: &receiver,
+                planned: Some(BitRate(10_000_000)),
+                sent_rate: Some(BitRate(10_000_000)),
+                loss: &loss_split::split(1000, Some(&receiver)),
+                across: Across::Network,
+                outcome: Outcome::Complete,
+            })
+        };
+        let stopped = limit(Some(Span::from_secs(2)));
+        assert_eq!(stopped.by, LimitedBy::Unknown);
+        assert!(
+            stopped.evidence.contains("; the receiver did not run for 2.00 s: it was stopped"),
+            "{stopped:?}"
+        );
+        assert_eq!([limit(None).by, limit(Some(Span::ZERO)).by], [LimitedBy::SocketBuffer; 2]);
     }
 
     #[test]

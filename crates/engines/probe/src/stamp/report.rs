@@ -101,11 +101,13 @@ impl StampLog {
     }
 
     /// Outages between answers, of packets this far apart. `None` where some were not sent: they
-    /// might be in the rows of those without an answer.
-    pub fn outages(&self, interval: Span) -> Option<Outages> {
+    /// might be in the rows of those without an answer. Of `unknown` of the packets after the last
+    /// answer nobody knows what became: they are in no outage.
+    pub fn outages(&self, interval: Span, unknown: u64) -> Option<Outages> {
         let mut answered: Vec<u64> = self.exchanges.iter().map(|exchange| exchange.seq).collect();
         answered.sort_unstable();
-        (self.not_sent == 0).then(|| Outages::between(answered, self.sent(), interval))
+        let followed = self.sent().saturating_sub(unknown);
+        (self.not_sent == 0).then(|| Outages::between(answered, followed, interval))
     }
 
     /// The worst stamps of ours; `None` without exchanges.

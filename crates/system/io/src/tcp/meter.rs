@@ -76,7 +76,7 @@ impl LastByte {
 }
 
 /// Reports slices counted from `start` until all lanes are done, and samples each stream if
-/// `samples` are wanted.
+/// `samples` are wanted. Returns how long the program did not run meanwhile although it was to.
 pub(super) fn watch_sender(
     start: Mono,
     tick: Span,
@@ -84,7 +84,7 @@ pub(super) fn watch_sender(
     lanes: &[Lane],
     mut samples: Option<&mut Samples>,
     on_tick: &mut dyn FnMut(SenderTick),
-) {
+) -> Span {
     let mut slices = Slices::starting_at(start, tick);
     let (mut bytes_before, mut retransmits_before, mut acked_before) = (0, 0, ByteCount(0));
     loop {
@@ -112,19 +112,20 @@ pub(super) fn watch_sender(
         });
         (bytes_before, retransmits_before, acked_before) = (bytes, retransmits, acked);
         if slice.is_last {
-            return;
+            return slices.stood_still();
         }
     }
 }
 
 /// Waits for the first byte, then reports slices counted from it; nothing if none ever comes.
+/// Returns how long the program did not run since then although it was to.
 pub(super) fn watch_receiver(
     tick: Span,
     first: &FirstByte,
     lanes: &[Lane],
     on_tick: &mut dyn FnMut(ReceiverTick),
-) {
-    let Some(start) = slices::wait_for(|| first.get(), || all_done(lanes)) else { return };
+) -> Option<Span> {
+    let start = slices::wait_for(|| first.get(), || all_done(lanes))?;
     let mut slices = Slices::starting_at(start, tick);
     let mut bytes_before = 0;
     loop {
@@ -139,7 +140,7 @@ pub(super) fn watch_receiver(
         });
         bytes_before = bytes;
         if slice.is_last {
-            return;
+            return Some(slices.stood_still());
         }
     }
 }

@@ -64,8 +64,8 @@ pub(super) fn receive(
             end
         });
         let Ok(thread) = spawned else { return failed() };
-        watch(plan.tick, &board, tick);
-        thread.join().unwrap_or_else(|_| failed())
+        let stood_still = watch(plan.tick, &board, tick);
+        UdpReceiverEnd { stood_still, ..thread.join().unwrap_or_else(|_| failed()) }
     })
 }
 
@@ -171,8 +171,9 @@ fn pause_if_down(error: &io::Error) {
     }
 }
 
-fn watch(tick: Span, board: &Board, on_tick: &mut dyn FnMut(ReceiverTick)) {
-    let Some(start) = slices::wait_for(|| board.first(), || board.is_done()) else { return };
+/// Returns how long the program did not run since the first datagram although it was to.
+fn watch(tick: Span, board: &Board, on_tick: &mut dyn FnMut(ReceiverTick)) -> Option<Span> {
+    let start = slices::wait_for(|| board.first(), || board.is_done())?;
     let mut slices = Slices::starting_at(start, tick);
     let mut before = Standing::default();
     loop {
@@ -188,7 +189,7 @@ fn watch(tick: Span, board: &Board, on_tick: &mut dyn FnMut(ReceiverTick)) {
         });
         before = now;
         if slice.is_last {
-            return;
+            return Some(slices.stood_still());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use netaware_record::{Hop, HopCapacity, HopTrain, HopsResult, RateBound, VersionResult};
 use netaware_units::{BitRate, Span};
 
-use super::pedigree::faults_alone;
+use super::pedigree::{Sender, faults_alone};
 use crate::render::figures::{NONE, count, percent, significant};
 use crate::render::paint::Paint;
 use crate::render::paragraph;
@@ -59,7 +59,7 @@ fn table(out: &mut dyn Write, version: &VersionResult, result: &HopsResult, pain
         result.load
     );
     writeln!(out, "{}", paragraph("    ", &sent))?;
-    match faults_alone(&result.health) {
+    match faults_alone(&result.health, Sender::ThisHost) {
         faults if faults.is_empty() => Ok(()),
         faults => writeln!(out, "{}", paint.faint(&paragraph("    instrument: ", &faults))),
     }

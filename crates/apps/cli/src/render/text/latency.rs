@@ -44,9 +44,8 @@ fn one(sheet: &mut Sheet<'_>, title: &str, pick: Pick) -> io::Result<()> {
     variation(sheet, pick, full)?;
     losses(sheet, pick)?;
     let results: Vec<_> = sheet.versions.iter().filter_map(|v| pick(v)).collect();
-    let healths: Vec<_> = results.iter().map(|r| (r.pedigree.version, &r.health)).collect();
-    let pedigrees: Vec<_> = results.iter().map(|r| &r.pedigree).collect();
-    pedigree::remarks(sheet, &pedigrees, &healths)
+    let told: Vec<_> = results.iter().map(|r| (&r.pedigree, &r.health)).collect();
+    pedigree::remarks(sheet, &told)
 }
 
 fn delays(sheet: &mut Sheet<'_>, pick: Pick, full: bool) -> io::Result<()> {

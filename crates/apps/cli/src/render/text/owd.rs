@@ -20,9 +20,8 @@ pub(super) fn section(sheet: &mut Sheet<'_>) -> io::Result<()> {
     both(sheet)?;
     clocks(sheet)?;
     let results: Vec<_> = sheet.versions.iter().filter_map(|v| v.owd.as_ref()).collect();
-    let healths: Vec<_> = results.iter().map(|r| (r.pedigree.version, &r.health)).collect();
-    let pedigrees: Vec<_> = results.iter().map(|r| &r.pedigree).collect();
-    pedigree::remarks(sheet, &pedigrees, &healths)
+    let told: Vec<_> = results.iter().map(|r| (&r.pedigree, &r.health)).collect();
+    pedigree::remarks(sheet, &told)
 }
 
 fn way(sheet: &mut Sheet<'_>, title: &str, pick: Pick) -> io::Result<()> {

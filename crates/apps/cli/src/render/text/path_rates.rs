@@ -55,9 +55,8 @@ pub(super) fn section(sheet: &mut Sheet<'_>, metric: PathMetric, direction: Dire
             sheet.table.remark(&format!("{name}: "), remark)?;
         }
     }
-    let pedigrees: Vec<_> = results.iter().map(|r| &r.pedigree).collect();
-    let healths: Vec<_> = results.iter().map(|r| (r.pedigree.version, &r.health)).collect();
-    pedigree::remarks(sheet, &pedigrees, &healths)
+    let told: Vec<_> = results.iter().map(|r| (&r.pedigree, &r.health)).collect();
+    pedigree::remarks(sheet, &told)
 }
 
 /// What the figures of a direction say together, in a paragraph for each version.

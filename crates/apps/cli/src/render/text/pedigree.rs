@@ -2,7 +2,8 @@
 
 use std::io;
 
-use netaware_record::{Health, IpVersion, Layer, Pedigree};
+use netaware_record::{Direction, Health, Layer, Pedigree};
+use netaware_units::Span;
 
 use super::Sheet;
 use crate::render::figures::{count, load};
@@ -18,22 +19,20 @@ const DENIED_WORTH_TELLING: f64 = 0.05;
 
 /// One line per pedigree that no section above has told, one per version whose instrument was not
 /// healthy.
-pub(super) fn remarks(
-    sheet: &mut Sheet<'_>,
-    pedigrees: &[&Pedigree],
-    healths: &[(IpVersion, &Health)],
-) -> io::Result<()> {
-    for line in pedigrees.iter().map(|pedigree| sentence(pedigree)) {
+pub(super) fn remarks(sheet: &mut Sheet<'_>, told: &[(&Pedigree, &Health)]) -> io::Result<()> {
+    for line in told.iter().map(|(pedigree, _)| sentence(pedigree)) {
         if !sheet.told.contains(&line) {
             sheet.table.remark("how: ", &line)?;
             sheet.told.push(line);
         }
     }
     let mut said: Vec<String> = Vec::new();
-    for (version, health) in healths {
+    for (pedigree, health) in told {
+        let sender = Sender::of(pedigree);
         // Sections of transfers have rows of their own for the processors.
-        let faults = if health.prober_process.is_some() { faults_alone(health) } else { faults(health) };
-        let line = format!("{}: {faults}", version.name());
+        let is_alone = health.prober_process.is_some();
+        let faults = if is_alone { faults_alone(health, sender) } else { faults(health, sender) };
+        let line = format!("{}: {faults}", pedigree.version.name());
         if !faults.is_empty() && !said.contains(&line) {
             sheet.table.remark("instrument, ", &line)?;
             said.push(line);
@@ -55,22 +54,47 @@ fn sentence(pedigree: &Pedigree) -> String {
     format!("{}, {layer} bytes, {} clock{uncertainty}", pedigree.method, pedigree.clock.name())
 }
 
+/// The end that sends what is measured, whose sends may be late or be refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sender {
+    ThisHost,
+    Responder,
+}
+
+impl Sender {
+    fn of(pedigree: &Pedigree) -> Self {
+        if pedigree.direction == Direction::Reverse { Self::Responder } else { Self::ThisHost }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::ThisHost => "this host",
+            Self::Responder => "HOST",
+        }
+    }
+}
+
 /// What went wrong with it, in words; empty where nothing did.
-fn faults(health: &Health) -> String {
+fn faults(health: &Health, sender: Sender) -> String {
     let mut faults = Vec::new();
     if let Some(late) = health.late_sends.filter(|late| *late > 0) {
         let worst = health.worst_lateness.map_or_else(String::new, |worst| format!(", worst {worst}"));
-        faults.push(format!("{} late sends{worst}", count(late)));
+        let of = if sender == Sender::Responder { " of HOST" } else { "" };
+        faults.push(format!("{} late sends{of}{worst}", count(late)));
     }
     let counted = [
-        (health.not_sent, "never left this host"),
-        (health.host_drops, "dropped inside the receiving host"),
-        (health.stamp_fallbacks, "without a kernel timestamp"),
+        (health.not_sent, format!("never left {}", sender.name())),
+        (health.host_drops, "dropped inside the receiving host".to_owned()),
+        (health.stamp_fallbacks, "without a kernel timestamp".to_owned()),
     ];
     faults.extend(counted.iter().filter_map(|(n, what)| {
         let n = n.filter(|n| *n > 0)?;
         Some(format!("{} {what}", count(n)))
     }));
+    let stood = [("this host", health.prober_stood_still), ("HOST", health.responder_stood_still)];
+    let did_not_run =
+        |(whose, stood): (&str, Option<Span>)| Some(format!("{whose} did not run for {}", stood?));
+    faults.extend(stood.into_iter().filter_map(did_not_run));
     if let Some(steal) = health.steal.filter(|steal| *steal > STEAL_WORTH_TELLING) {
         faults.push(format!("{} of the CPU withheld by the hypervisor", load(steal)));
     }
@@ -78,7 +102,7 @@ fn faults(health: &Health) -> String {
 }
 
 /// The same of what no other row tells the processors of.
-pub(super) fn faults_alone(health: &Health) -> String {
+pub(super) fn faults_alone(health: &Health, sender: Sender) -> String {
     let processors = [
         ("this host", None, health.prober_denied, health.prober_busiest_core),
         ("HOST", health.responder_steal, health.responder_denied, health.responder_busiest_core),
@@ -93,6 +117,31 @@ pub(super) fn faults_alone(health: &Health) -> String {
             told(core, BUSY_WORTH_TELLING).map(|busy| format!("a core of {whose} {busy} busy")),
         ]
     };
-    let faults = [faults(health)].into_iter().filter(|faults| !faults.is_empty());
+    let faults = [faults(health, sender)].into_iter().filter(|faults| !faults.is_empty());
     faults.chain(processors.into_iter().flat_map(of).flatten()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HOST's own firewall had refused 945 datagrams, and the text said that they never left this
+    /// host.
+    #[test]
+    fn what_the_responder_did_not_send_is_not_told_of_this_host() {
+        let stood = Health { responder_stood_still: Some(Span::from_secs(2)), ..Health::default() };
+        assert_eq!(faults(&stood, Sender::ThisHost), "HOST did not run for 2.00 s");
+        let worst_lateness = Some(Span::from_millis(10));
+        let health =
+            Health { late_sends: Some(77), worst_lateness, not_sent: Some(945), ..Health::default() };
+        let mut pedigree = crate::render::fixture::udp().versions[0].udp[0].pedigree.clone();
+        let mut said = |direction| {
+            pedigree.direction = direction;
+            faults(&health, Sender::of(&pedigree))
+        };
+        let of_host = "77 late sends of HOST, worst 10.0 ms, 945 never left HOST";
+        assert_eq!(said(Direction::Reverse), of_host);
+        let own = "77 late sends, worst 10.0 ms, 945 never left this host";
+        assert_eq!([said(Direction::Forward), said(Direction::RoundTrip)], [own; 2]);
+    }
 }

@@ -7,7 +7,7 @@ use netaware_record::{
 };
 use netaware_units::{BitRate, Span};
 
-use super::pedigree::faults_alone;
+use super::pedigree::{Sender, faults_alone};
 use crate::render::figures::{NONE, percent};
 use crate::render::paint::Paint;
 use crate::render::paragraph;
@@ -28,8 +28,11 @@ pub(super) fn write(out: &mut dyn Write, versions: &[&VersionResult], paint: Pai
             row(out, result, paint)?;
         }
         // One instrument asked them all.
-        let faults =
-            version.reach_probes.first().map(|result| faults_alone(&result.health)).unwrap_or_default();
+        let faults = version
+            .reach_probes
+            .first()
+            .map(|result| faults_alone(&result.health, Sender::ThisHost))
+            .unwrap_or_default();
         if !faults.is_empty() {
             writeln!(out, "{}", paint.faint(&paragraph("  instrument: ", &faults)))?;
         }

@@ -30,9 +30,8 @@ pub(super) fn section(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result
         }
     }
     let results: Vec<&TcpResult> = sheet.versions.iter().flat_map(|v| page.of(v)).collect();
-    let pedigrees: Vec<_> = results.iter().map(|r| &r.pedigree).collect();
-    let healths: Vec<_> = results.iter().map(|r| (r.pedigree.version, &r.health)).collect();
-    pedigree::remarks(sheet, &pedigrees, &healths)
+    let told: Vec<_> = results.iter().map(|r| (&r.pedigree, &r.health)).collect();
+    pedigree::remarks(sheet, &told)
 }
 
 fn stream_counts(versions: &[&VersionResult], direction: Direction) -> Vec<u16> {
@@ -151,6 +150,10 @@ impl Page {
         sheet.row_of_counts("lost under load", |v| {
             let latency = &self.loaded(v)?.latency;
             Some((latency.lost, figures::share(latency.lost, latency.settled())))
+        })?;
+        sheet.row_of_counts("fate unknown, the same", |v| {
+            let unknown = self.loaded(v)?.latency.unknown;
+            Some((unknown, count(unknown)))
         })?;
         sheet.row("round trips per minute", |v| {
             self.loaded(v)?.round_trips_per_minute.map(|rpm| count(rpm.max(0.0) as u64))

@@ -34,9 +34,8 @@ pub(super) fn section(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result
         let here = v.udp.iter().filter(|r| r.pedigree.direction == direction);
         here.map(|r| (r.pedigree.version.name().to_owned(), &r.limit)).collect()
     })?;
-    let pedigrees: Vec<_> = results.iter().map(|r| &r.pedigree).collect();
-    let healths: Vec<_> = results.iter().map(|r| (r.pedigree.version, &r.health)).collect();
-    pedigree::remarks(sheet, &pedigrees, &healths)
+    let told: Vec<_> = results.iter().map(|r| (&r.pedigree, &r.health)).collect();
+    pedigree::remarks(sheet, &told)
 }
 
 fn rates(sheet: &mut Sheet<'_>, of: &impl Fn(&VersionResult) -> Option<UdpResult>) -> io::Result<()> {

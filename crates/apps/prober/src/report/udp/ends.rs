@@ -61,6 +61,7 @@ pub(super) fn receiver(rounds: &[&UdpRound]) -> Option<UdpReceiverEnd> {
         arrivals: first(|end| !end.arrivals.is_empty()).arrivals.clone(),
         unlogged: added(&ends, |end| end.unlogged),
         delay_variation: delays(ends.iter().filter_map(|end| end.delay_variation)),
+        stood_still: ends.iter().filter_map(|end| end.stood_still).reduce(|sum, one| sum + one),
         drops: loss_split::sum(ends.iter().map(|end| end.drops)),
         foreign: told(&ends, |end| end.foreign),
         receive_buffer: ends.iter().filter_map(|end| end.receive_buffer).min(),

@@ -591,3 +591,25 @@ fn a_rate_that_was_exceeded_is_not_a_million_percent_reached() {
     let want = "1 bit/s was asked for, and 40.0 Mbit/s went: a stream sends whole segments";
     assert_eq!(found.evidence, want);
 }
+
+/// 15 Mbit/s of 48 were "limited by unknown: nothing stands out", because the responder had been
+/// stopped for 2 s.
+#[test]
+fn an_end_that_was_stopped_is_named_and_neither_the_network_nor_nothing() {
+    let stopped = |sender: i64, receiver: i64| {
+        let end = |ms: i64| TcpEnd { elapsed: MS * 3000, stood_still: Some(MS * ms), ..end(0.1, 0.0, 0.2) };
+        Row { sender: end(sender), receiver: end(receiver), ..Row::new("", LimitedBy::Unknown) }.verdict()
+    };
+    for (sender, receiver, want) in
+        [(2000, 0, "the sender did not run for 2.00 s"), (300, 2000, "the receiver did")]
+    {
+        let limit = stopped(sender, receiver);
+        assert_eq!(limit.by, LimitedBy::Unknown);
+        assert!(limit.evidence.starts_with(want), "{}", limit.evidence);
+    }
+    assert!(!stopped(90, 0).evidence.contains("did not run"));
+    // What was asked for was reached all the same.
+    let mut asked = Row { requested: Some(40_000_000), ..Row::new("", LimitedBy::RequestedRate) };
+    asked.sender.stood_still = Some(MS * 2000);
+    assert_eq!(asked.verdict().by, asked.want);
+}
