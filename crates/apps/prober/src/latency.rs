@@ -255,7 +255,10 @@ fn note_standing_still(lane: &mut Lane, runs: &mut [EchoRun]) {
     if lane.is_alive()
         && let Some(why) = stood_still(runs)
     {
-        lane.fail("measure latency", Cause::Unanswered(why));
+        // Large packets that vanish are no reason where answers have come.
+        let has_answered = runs.iter().any(|run| run.answers() > 0);
+        let cause = if has_answered { Cause::System(why) } else { Cause::Unanswered(why) };
+        lane.fail("measure latency", cause);
     }
 }
 

@@ -121,9 +121,8 @@ impl Failure {
                 "the way of UDP or the other end has failed since: see whether a firewall, a NAT or a limit on the way began \
                  to drop UDP, and try again"
             }
-            Cause::UdpAndTcpSilent(_) => ASK_FOR_PATH,
             Cause::Stopping(_) => "measure again when 'netaware serve' runs there",
-            Cause::Unheard(_) => ASK_FOR_PATH,
+            Cause::Unheard(_) | Cause::UdpAndTcpSilent(_) => ASK_FOR_PATH,
             Cause::UnheardOverBoth(_) => {
                 "both IP versions fell silent together: see whether the path, this host's network and that host are up, \
                  and whether 'netaware serve' still runs there"

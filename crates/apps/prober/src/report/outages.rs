@@ -302,16 +302,12 @@ pub(super) mod tests {
         };
         found.forget_the_end();
         let fate = |run: &EchoRun| (run.round.counts().lost, run.round.counts().abandoned);
-        let beside: Vec<_> = found.tcp.iter().map(|round| fate(round.load.as_ref().unwrap())).collect();
-        assert_eq!(beside, [(5, 0), (0, 70), (0, 60)]);
+        let fates: Vec<_> = found.tcp.iter().map(|round| fate(round.load.as_ref().unwrap())).collect();
+        assert_eq!(fates, [(5, 0), (0, 70), (0, 60)]);
         // What was answered later came over a path that was there.
         assert_eq!(found.idle.iter().map(fate).collect::<Vec<_>>(), [(10, 0), (10, 0)]);
         assert_eq!(fate(&found.idle_tcp[0]), (0, 1));
-        assert!(found.tcp.iter().skip(1).all(|round| beside_is_silent(round)));
-    }
-
-    fn beside_is_silent(round: &TcpRound) -> bool {
-        beside(round).is_none()
+        assert!(found.tcp.iter().skip(1).all(|round| beside(round).is_none()));
     }
 
     #[test]

@@ -151,7 +151,7 @@ impl Page {
             let latency = &self.loaded(v)?.latency;
             Some((latency.lost, figures::share(latency.lost, latency.settled())))
         })?;
-        sheet.row_of_counts("fate unknown, the same", |v| {
+        sheet.row_of_counts("fate unknown, loaded", |v| {
             let unknown = self.loaded(v)?.latency.unknown;
             Some((unknown, count(unknown)))
         })?;
