@@ -350,6 +350,18 @@ impl Lane {
         (self.echo, self.session) = (None, None);
     }
 }
+    /// Writes down that a phase ended in silence while the session lives on.
+    pub(crate) fn phase_broke_off(&mut self, stage: &'static str, why: Unreachable) {
+        let failed = FailedPhase { stage: stage.to_owned(), reason: why.reason.clone() };
+        if !self.result.failed_phases.contains(&failed) {
+            self.result.failed_phases.push(failed);
+        }
+        let warning = format!("{}: {}; {}", self.version.name(), why.reason, why.advice);
+        if !self.warnings.contains(&warning) {
+            self.warnings.insert(0, warning);
+        }
+    }
+
 
 /// Gives versions that fell silent together an advice that fits both: it was hardly one version's
 /// path, and need not be the responder.
