@@ -187,7 +187,7 @@ impl EchoFlow {
         let is_closed = order.pacing.depth().is_some();
         let waiting =
             if is_closed { driver::AnswerWait::AwakeForSoonAnswers } else { driver::AnswerWait::Asleep };
-        let mut last_verdict_at = start;
+        let (mut last_verdict_at, mut last_answer_at) = (start, start);
         let (mut lost_at_end, mut highest_answered) = (0, None);
         let mut ceasing = Ceasing::beginning(start);
         // It follows the path: the shortest dates the first requests a little late.
@@ -206,7 +206,7 @@ impl EchoFlow {
                     ceasing.came(at);
                 }
                 EchoEvent::Lost(seq) => {
-                    last_verdict_at = at;
+                    (last_verdict_at, last_answer_at) = (at, at);
                     if Some(seq) > highest_answered {
                         lost_at_end += 1;
                         ceasing.unanswered(at - patience);
@@ -226,7 +226,10 @@ impl EchoFlow {
         Ok(EchoRun {
             order: EchoOrder { patience: train.patience(), ..*order },
             transport: Transport::Udp,
-            round: log.finish(train.counts()).lasting(last_verdict_at.since(start)),
+            round: log
+                .finish(train.counts())
+                .lasting(last_verdict_at.since(start))
+                .answered_within(last_answer_at.since(start)),
             late_sends: drive.late_sends,
             worst_lateness: drive.worst_lateness,
             stamp_fallbacks: Some(drive.stamp_fallbacks),
