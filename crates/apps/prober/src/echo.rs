@@ -92,6 +92,15 @@ impl EchoOrder {
 /// Answers that wait behind a load are still answers: the longest queue that people meet.
 const LONGEST_QUEUE: Span = Span::from_secs(4);
 
+/// All has been sent, and answers are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Overdue {
+    /// They are waited for until then.
+    pub(crate) until: Mono,
+    /// Requests in a row, up to the last one, that have no answer yet.
+    pub(crate) in_a_row: u64,
+}
+
 /// What came of it.
 #[derive(Debug, Clone)]
 pub(crate) struct EchoRun {
@@ -161,7 +170,7 @@ impl EchoFlow {
         &mut self,
         order: &EchoOrder,
         stop: &StopFlag,
-        overdue: &mut dyn FnMut(Mono),
+        overdue: &mut dyn FnMut(Overdue),
     ) -> Result<EchoRun, Cause> {
         let start = clock::now() + HEAD_START;
         let plan = EchoPlan {
@@ -200,13 +209,13 @@ impl EchoFlow {
             };
             match event {
                 EchoEvent::Answered(exchange) => {
-                    last_verdict_at = at;
+                    (last_verdict_at, last_answer_at) = (at, at);
                     highest_answered = highest_answered.max(Some(exchange.seq));
                     lost_at_end = 0;
                     ceasing.came(at);
                 }
                 EchoEvent::Lost(seq) => {
-                    (last_verdict_at, last_answer_at) = (at, at);
+                    last_verdict_at = at;
                     if Some(seq) > highest_answered {
                         lost_at_end += 1;
                         ceasing.unanswered(at - patience);
@@ -218,7 +227,7 @@ impl EchoFlow {
                     ceasing.came(at);
                 }
                 EchoEvent::NotSent { .. } => ceasing.not_sent(at),
-                EchoEvent::Overdue(until) => overdue(until),
+                EchoEvent::Overdue { until, in_a_row } => overdue(Overdue { until, in_a_row }),
                 _ => {}
             }
         })
