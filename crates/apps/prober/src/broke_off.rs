@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use netaware_record::Unreachable;
+use netaware_record::{Direction, Unreachable};
 use netaware_stats::ceasing::Ceased;
 
 use crate::report;
@@ -32,6 +32,40 @@ pub(crate) fn unreachable(
     Unreachable { stage, reason: reason(ceased, asked, lost_network.or(barred).as_deref()), advice }
 }
 
+/// Why trains ended without a word: those of one flow, while the control connection lives on.
+pub(crate) fn trains(ceased: &Ceased, direction: Direction, local: Option<IpAddr>) -> Unreachable {
+    let lost_network = local.and_then(netaware_host::lost_network);
+    let kept_in = ceased.unanswered == 0;
+    let advice = if lost_network.is_some() {
+        "bring it up, and try again"
+    } else if kept_in && direction != Direction::Reverse {
+        OWN_HOST
+    } else if kept_in {
+        "see whether a firewall of the responder's host drops them on their way out, and try again"
+    } else {
+        "something on the way began to drop the trains, or an address translator gave their flow another port: try again"
+    };
+    let reason = trains_reason(ceased, direction, lost_network.as_deref());
+    Unreachable { stage: "send trains".to_owned(), reason, advice: advice.to_owned() }
+}
+
+fn trains_reason(ceased: &Ceased, direction: Direction, lost_network: Option<&str>) -> String {
+    let Ceased { after, silent, unanswered, not_sent } = *ceased;
+    let why = lost_network.map(|why| format!("{why}: ")).unwrap_or_default();
+    let fate = match (unanswered, not_sent) {
+        (0, not_sent) => format!("the last {not_sent}, due over {silent}, never left their host"),
+        (unanswered, 0) => format!("the last {unanswered}, sent over {silent}, did not arrive"),
+        (unanswered, not_sent) => format!(
+            "of the last {}, due over {silent}, {not_sent} never left their host, and {unanswered} did not arrive",
+            unanswered + not_sent
+        ),
+    };
+    let way = direction.name();
+    format!(
+        "{why}no packet of the trains {way} came any more after {after}: {fate}; figures are of the time until then"
+    )
+}
+
 fn reason(ceased: &Ceased, asked: &str, lost_network: Option<&str>) -> String {
     let Ceased { after, silent, unanswered, not_sent } = *ceased;
     let why = lost_network.map(|why| format!("{why}: ")).unwrap_or_default();
@@ -52,6 +86,28 @@ mod tests {
     use netaware_units::Span;
 
     use super::*;
+
+    #[test]
+    fn trains_that_broke_off_say_since_when_and_which_way() {
+        let (after, silent) = (Span::from_secs(1), Span::from_secs(2));
+        let said = |unanswered, not_sent| {
+            trains_reason(&Ceased { after, silent, unanswered, not_sent }, Direction::Forward, None)
+        };
+        let way = Direction::Forward.name();
+        assert_eq!(
+            said(576, 0),
+            format!(
+                "no packet of the trains {way} came any more after 1.00 s: the last 576, sent over 2.00 s, did not \
+                 arrive; figures are of the time until then"
+            )
+        );
+        assert!(
+            said(0, 585).contains("the last 585, due over 2.00 s, never left their host"),
+            "{}",
+            said(0, 585)
+        );
+        assert!(said(4, 20).contains("of the last 24, due over 2.00 s, 20 never left"), "{}", said(4, 20));
+    }
 
     #[test]
     fn what_broke_off_says_since_when_and_what_was_not_sent() {

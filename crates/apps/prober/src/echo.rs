@@ -92,6 +92,15 @@ impl EchoOrder {
 /// Answers that wait behind a load are still answers: the longest queue that people meet.
 const LONGEST_QUEUE: Span = Span::from_secs(4);
 
+/// All has been sent, and answers are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Overdue {
+    /// They are waited for until then.
+    pub(crate) until: Mono,
+    /// Requests in a row, up to the last one, that have no answer yet.
+    pub(crate) in_a_row: u64,
+}
+
 /// What came of it.
 #[derive(Debug, Clone)]
 pub(crate) struct EchoRun {
@@ -178,7 +187,7 @@ impl EchoFlow {
         &mut self,
         order: &EchoOrder,
         stop: &StopFlag,
-        overdue: &mut dyn FnMut(Mono),
+        overdue: &mut dyn FnMut(Overdue),
     ) -> Result<EchoRun, Cause> {
         let start = clock::now() + HEAD_START;
         let plan = EchoPlan {
@@ -204,7 +213,7 @@ impl EchoFlow {
         let is_closed = order.pacing.depth().is_some();
         let waiting =
             if is_closed { driver::AnswerWait::AwakeForSoonAnswers } else { driver::AnswerWait::Asleep };
-        let mut last_verdict_at = start;
+        let (mut last_verdict_at, mut last_answer_at) = (start, start);
         let (mut lost_at_end, mut highest_answered) = (0, None);
         let mut ceasing = Ceasing::beginning(start);
         // It follows the path: the shortest dates the first requests a little late.
@@ -217,7 +226,7 @@ impl EchoFlow {
             };
             match event {
                 EchoEvent::Answered(exchange) => {
-                    last_verdict_at = at;
+                    (last_verdict_at, last_answer_at) = (at, at);
                     highest_answered = highest_answered.max(Some(exchange.seq));
                     lost_at_end = 0;
                     ceasing.came(at);
@@ -235,7 +244,7 @@ impl EchoFlow {
                     ceasing.came(at);
                 }
                 EchoEvent::NotSent { .. } => ceasing.not_sent(at),
-                EchoEvent::Overdue(until) => overdue(until),
+                EchoEvent::Overdue { until, in_a_row } => overdue(Overdue { until, in_a_row }),
                 _ => {}
             }
         })
@@ -243,7 +252,10 @@ impl EchoFlow {
         Ok(EchoRun {
             order: EchoOrder { patience: train.patience(), ..*order },
             transport: Transport::Udp,
-            round: log.finish(train.counts()).lasting(last_verdict_at.since(start)),
+            round: log
+                .finish(train.counts())
+                .lasting(last_verdict_at.since(start))
+                .answered_within(last_answer_at.since(start)),
             late_sends: drive.late_sends,
             worst_lateness: drive.worst_lateness,
             stamp_fallbacks: Some(drive.stamp_fallbacks),

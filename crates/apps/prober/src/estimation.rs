@@ -10,6 +10,7 @@ use netaware_io::volley::Calibration;
 use netaware_path::available::Search;
 use netaware_path::{Careful, Instrument, RateMethod, Use};
 use netaware_record::{CpuUse, Direction, Interval, IpVersion, PathMetric, Record};
+use netaware_stats::ceasing::Ceased;
 use netaware_units::{BitRate, Mono, Span};
 use netaware_wire::control::MAX_VOLLEY_PATIENCE;
 
@@ -386,6 +387,8 @@ struct Turn {
     unstamped: u64,
     during: During,
     silence: Silence,
+    /// Nothing came any more from an instant on until the end.
+    ceased: Option<Ceased>,
     ended: Result<(), Cause>,
 }
 
@@ -399,6 +402,7 @@ impl Turn {
             unstamped: 0,
             during: During::default(),
             silence: Silence::default(),
+            ceased: None,
             ended: Err(cause),
         }
     }
@@ -437,9 +441,11 @@ impl<'a> Opened<'a> {
         let during = During::new(std::mem::take(&mut trains.departures), &cpu);
         let (sent, received, unstamped) = (trains.sent, trains.received, trains.unstamped);
         let (sent_bytes, silence) = (trains.sent_bytes, trains.silence);
+        // What a person ended may have gone on a moment later.
+        let ceased = if over.is_raised() { None } else { trains.ceased() };
         let ended = ran.and_then(|()| trains.close());
         let during = during.with_responder(ended.as_ref().ok().and_then(Option::as_ref));
-        Turn { sent, sent_bytes, received, unstamped, during, silence, ended: ended.map(|_| ()) }
+        Turn { sent, sent_bytes, received, unstamped, during, silence, ceased, ended: ended.map(|_| ()) }
     }
 }
 

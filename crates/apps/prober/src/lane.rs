@@ -10,7 +10,7 @@ use netaware_record::{FailedPhase, HostInfo, IpVersion, Outcome, Unreachable, Ve
 use netaware_units::{ByteCount, Mono, SendRate, Span};
 
 use crate::attach;
-use crate::echo::{EchoFlow, EchoOrder, EchoRun, EchoSizes};
+use crate::echo::{EchoFlow, EchoOrder, EchoRun, EchoSizes, Overdue};
 use crate::progress::{Progress, Watch};
 use crate::report;
 use crate::request::Target;
@@ -166,7 +166,7 @@ impl Lane {
     pub(crate) fn echo_telling(
         &mut self,
         order: &EchoOrder,
-        overdue: &mut dyn FnMut(Mono),
+        overdue: &mut dyn FnMut(Overdue),
     ) -> Option<EchoRun> {
         let over = self.session.as_ref()?.over.clone();
         let run = self.echo.as_mut()?.run_telling(order, &over, overdue);
@@ -207,18 +207,26 @@ impl Lane {
     }
 
     /// Opens another echo flow in place of the one that the lane has, which goes on if that fails.
-    pub(crate) fn renew_echo(&mut self, target: &Target, duration: Span, sizes: EchoSizes) -> bool {
-        let Some((session, echo)) = self.session.as_mut().zip(self.echo.as_mut()) else { return false };
+    pub(crate) fn renew_echo(&mut self, target: &Target, duration: Span, sizes: EchoSizes) -> Renewed {
+        let Some((session, echo)) = self.session.as_mut().zip(self.echo.as_mut()) else {
+            return Renewed::Failed;
+        };
         let duration = session.limits.duration.map_or(duration, |cap| cap.min(duration));
-        let Ok(fresh) = EchoFlow::open(session, &target.options, duration, sizes) else {
-            // What became of the session shows at once.
-            self.check("measure latency");
-            return false;
+        let began_at = clock::now();
+        let fresh = match EchoFlow::open(session, &target.options, duration, sizes) {
+            Ok(fresh) => fresh,
+            Err(cause) => {
+                let heard = session.link.heard_since(began_at);
+                // What became of the session shows at once.
+                self.check("measure latency");
+                let is_udp = matches!(cause, Cause::UdpBlocked) && heard && self.is_alive();
+                return if is_udp { Renewed::UdpBlocked } else { Renewed::Failed };
+            }
         };
         if let Err(cause) = std::mem::replace(echo, fresh).close(session) {
             self.fail_to_end("end a UDP flow", cause);
         }
-        self.is_alive()
+        if self.is_alive() { Renewed::Works } else { Renewed::Failed }
     }
 
     /// How long opening a UDP flow takes where nothing is answered.
@@ -355,6 +363,18 @@ impl Lane {
 }
 
 impl Lane {
+    /// Writes down that a phase ended in silence while the session lives on.
+    pub(crate) fn phase_broke_off(&mut self, stage: &'static str, why: Unreachable) {
+        let failed = FailedPhase { stage: stage.to_owned(), reason: why.reason.clone() };
+        if !self.result.failed_phases.contains(&failed) {
+            self.result.failed_phases.push(failed);
+        }
+        let warning = format!("{}: {}; {}", self.version.name(), why.reason, why.advice);
+        if !self.warnings.contains(&warning) {
+            self.warnings.insert(0, warning);
+        }
+    }
+
     /// Nothing came any more over it until the end of what was asked: it is dead, whatever its
     /// session has noticed of that.
     pub(crate) fn break_off(&mut self, why: Unreachable) {
@@ -362,6 +382,15 @@ impl Lane {
         self.result.unreachable.get_or_insert(why);
         (self.echo, self.session) = (None, None);
     }
+}
+
+/// What became of an attempt to open another UDP flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Renewed {
+    Works,
+    /// The responder answered over TCP meanwhile, and to none of its questions over UDP.
+    UdpBlocked,
+    Failed,
 }
 
 /// Gives versions that fell silent together an advice that fits both: it was hardly one version's

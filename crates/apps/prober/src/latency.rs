@@ -8,16 +8,16 @@ use std::sync::OnceLock;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_probe::Pacing;
-use netaware_record::{Arrivals, Direction, Reach, Record};
+use netaware_record::{Arrivals, Direction, Reach, Record, Unreachable};
 use netaware_stats::ceasing::Ceasing;
 use netaware_stats::patience::{Patience, Waiting};
 use netaware_stats::rng::SplitMix64;
-use netaware_units::{BitRate, ByteCount, Mono, SendRate, Span};
+use netaware_units::{BitRate, ByteCount, SendRate, Span};
 
 use crate::broke_off;
 use crate::careful::{self, Seen};
-use crate::echo::{EchoOrder, EchoRun, EchoSizes};
-use crate::lane::{self, Lane};
+use crate::echo::{EchoOrder, EchoRun, EchoSizes, Overdue};
+use crate::lane::{self, Lane, Renewed};
 use crate::lease;
 use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings};
@@ -57,6 +57,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
         lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease, stop)).collect();
     let exchange = lease::exchange(&lanes);
     watch.announce(promise(request, &lanes, &probes, &needs, blocks), exchange);
+    let turns_at_most = lanes.len();
     let mut course = Course {
         request,
         lanes: &mut lanes,
@@ -67,6 +68,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
         lease,
         stop,
         watch: &mut watch,
+        gone: vec![None; turns_at_most],
     };
     let (mut block, mut joined) = (0, 1);
     while block < blocks {
@@ -81,10 +83,11 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
             course.watch.announce_because(rest, &why);
         }
     }
+    let gone = course.gone;
     drop(probes);
     if !stop.is_raised() {
-        for (lane, found) in lanes.iter_mut().zip(&mut findings) {
-            break_off(lane, &mut found.idle);
+        for ((lane, found), gone) in lanes.iter_mut().zip(&mut findings).zip(gone) {
+            break_off(lane, &mut found.idle, gone);
             for runs in [&mut found.idle, &mut found.idle_tcp] {
                 note_standing_still(lane, runs);
             }
@@ -109,6 +112,8 @@ struct Course<'a, 'w> {
     lease: Span,
     stop: &'a StopFlag,
     watch: &'a mut Watch<'w>,
+    /// Lanes whose UDP flow has fallen silent, and has been looked into: they are asked no more.
+    gone: Vec<Option<Renewed>>,
 }
 
 impl Course<'_, '_> {
@@ -159,25 +164,42 @@ impl Course<'_, '_> {
         let (request, watch) = (self.request, &mut *self.watch);
         let (lane, found) = (&mut self.lanes[turn], &mut self.findings[turn]);
         let probe = &mut self.probes[turn][probe];
+        let is_udp = probe.transport() == Transport::Udp;
+        if is_udp && self.gone[turn].is_some() {
+            return Span::ZERO;
+        }
         watch.phase(phase(request, probe.transport()), Some(lane.version));
         let order = self.needs.within(lane, plan(request, part, self.blocks));
         if !probe.keep(lane, request, needed, self.lease) {
             return Span::ZERO;
         }
-        let run = probe.run(lane, &order, &mut |until: Mono| {
-            let longer = (until - clock::now()).or_zero();
+        // A flow that has fallen silent is looked into, which is said before it is waited for.
+        let opening = lane.entry_patience() + lane.round_trip() * EXCHANGES;
+        let run = probe.run(lane, &order, &mut |overdue: Overdue| {
+            let longer = (overdue.until - clock::now()).or_zero();
+            if is_udp && overdue.in_a_row >= MIN_SILENT {
+                // Half of the patience is left.
+                let look = looked_into_within(longer * 2, opening);
+                return watch.review(longer + look + afterwards, &looks(longer + look));
+            }
             watch.review(
                 longer + afterwards,
                 &format!("answers are missing, and they are waited for {longer} longer"),
             );
         });
-        let waited = run.as_ref().map_or(Span::ZERO, waited_in_vain);
+        let mut waited = run.as_ref().map_or(Span::ZERO, waited_in_vain);
         let run = run.map(|run| {
-            judge_flow(lane, request, run, self.lease, &mut |until: Mono| {
-                let longer = (until - clock::now()).or_zero();
-                watch.review(longer + afterwards, "it is found out whether a UDP flow still works");
-            })
+            let look = looked_into_within(run.order.patience, opening);
+            let before = ceasing(&found.idle);
+            let (run, gone) = judge_flow(lane, request, (before, run), self.lease, &mut || {
+                watch.review(look + afterwards, &looks(look));
+            });
+            self.gone[turn] = gone;
+            run
         });
+        if self.gone[turn].is_some() {
+            waited = Span::ZERO;
+        }
         let beside_udp = probe.transport() == Transport::Tcp && request.transports.len() > 1;
         if beside_udp {
             found.idle_tcp.extend(run);
@@ -188,20 +210,34 @@ impl Course<'_, '_> {
     }
 }
 
+/// How long it takes at most to look into a flow that has fallen silent: it is asked again, another
+/// one is opened, which takes `opening` where nothing is answered, and is asked as well.
+fn looked_into_within(patience: Span, opening: Span) -> Span {
+    let asking = FLOW_TRY_SPACING * i64::try_from(FLOW_TRIES).unwrap_or(1) + patience;
+    asking * 2 + opening
+}
+
+fn looks(at_most: Span) -> String {
+    format!(
+        "answers are missing, and it is found out whether a UDP flow still works, which takes {at_most} at most"
+    )
+}
+
 /// Requests after the last answer of a flow are lost if the flow still works, or if no other one
 /// does. If another one works at once, it is the flow that was lost: an address translator has
 /// given it another port, or a firewall has forgotten it, and the responder, which heard nothing of
-/// the requests or did not know them, has said nothing. Of the path they tell nothing.
+/// the requests or did not know them, has said nothing. Of the path they tell nothing. Says as well
+/// what became of another flow where nothing comes any more at all.
 fn judge_flow(
     lane: &mut Lane,
     request: &LatencyRequest,
-    run: EchoRun,
+    (before, run): (Ceasing, EchoRun),
     lease: Span,
-    overdue: &mut dyn FnMut(Mono),
-) -> EchoRun {
+    begins: &mut dyn FnMut(),
+) -> (EchoRun, Option<Renewed>) {
     let silent = run.lost_at_end;
     if silent < MIN_SILENT || run.transport != Transport::Udp || lane.echo.is_none() {
-        return run;
+        return (run, None);
     }
     let again = EchoOrder {
         count: Some(FLOW_TRIES),
@@ -210,23 +246,26 @@ fn judge_flow(
         waiting: Waiting::Exactly,
         ..run.order
     };
-    let tried = lane.echo_telling(&again, overdue);
+    begins();
+    let tried = lane.echo(&again);
     let works = tried.as_ref().is_none_or(|tried| tried.round.counts().received > 0);
     if works {
         // Answers came again after all, or the session has said why none did.
         let came = tried.is_some_and(|tried| tried.round.counts().received > 0);
         let ceasing = if came { Ceasing::default() } else { run.ceasing };
-        return EchoRun { ceasing, ..run };
+        return (EchoRun { ceasing, ..run }, None);
     }
     let ceasing = tried.map_or(run.ceasing, |tried| run.ceasing.tried_in_vain(tried.ceasing));
     let run = EchoRun { ceasing, ..run };
-    overdue(clock::now() + lane.entry_patience());
-    if !lane.renew_echo(&request.target, lease, sizes(request)) {
-        return run;
+    let is_over = before.and_then(run.ceasing).ceased(run.order.patience).is_some();
+    let renewed = lane.renew_echo(&request.target, lease, sizes(request));
+    if renewed != Renewed::Works {
+        let is_blocked = is_over && renewed == Renewed::UdpBlocked;
+        return (run, is_blocked.then_some(renewed));
     }
     // A flow is opened with short datagrams: these requests may vanish for their length.
-    if lane.echo_telling(&again, overdue).is_none_or(|tried| tried.round.counts().received == 0) {
-        return run;
+    if lane.echo(&again).is_none_or(|tried| tried.round.counts().received == 0) {
+        return (run, None);
     }
     let apart = run.order.shown_spacing();
     lane.warn(&format!(
@@ -236,18 +275,30 @@ fn judge_flow(
     ));
     let mut run = EchoRun { ceasing: Ceasing::default(), ..run };
     run.forget_its_end();
-    run
+    (run, None)
 }
 
 /// Marks a version over which nothing came any more from an instant on: what became of the requests
 /// since then nobody observed.
-fn break_off(lane: &mut Lane, runs: &mut [EchoRun]) {
+fn break_off(lane: &mut Lane, runs: &mut [EchoRun], renewed: Option<Renewed>) {
     let patience = runs.iter().map(|run| run.order.patience).max().unwrap_or_default();
     let Some(ceased) = ceasing(runs).ceased(patience) else { return };
     let last = runs.iter().rposition(|run| run.ceasing.has_come()).unwrap_or(0);
     runs.iter_mut().skip(last).for_each(EchoRun::forget_its_end);
     let peer = lane.session().map(|session| session.link.peer());
-    lane.break_off(broke_off::unreachable(&ceased, "requests", lane.local, peer));
+    let why = broke_off::unreachable(&ceased, "requests", lane.local, peer);
+    lane.break_off(if renewed == Some(Renewed::UdpBlocked) { udp_blocked(why) } else { why });
+}
+
+/// What was found out of a flow that fell silent: neither it nor another one works.
+fn udp_blocked(why: Unreachable) -> Unreachable {
+    let found = "another UDP flow had no answer either, while the responder answered over TCP";
+    Unreachable {
+        reason: format!("{}; {found}", why.reason),
+        advice: "see whether a firewall or an address translator on the way drops UDP, and try again"
+            .to_owned(),
+        ..why
+    }
 }
 
 /// Names a connection over which nothing came any more, of a version that answers otherwise.
@@ -438,7 +489,12 @@ impl Probe {
     }
 
     /// `overdue` is told until when the last answers are waited for where they are late.
-    fn run(&mut self, lane: &mut Lane, order: &EchoOrder, overdue: &mut dyn FnMut(Mono)) -> Option<EchoRun> {
+    fn run(
+        &mut self,
+        lane: &mut Lane,
+        order: &EchoOrder,
+        overdue: &mut dyn FnMut(Overdue),
+    ) -> Option<EchoRun> {
         let Self::Tcp(echo) = self else { return lane.echo_telling(order, overdue) };
         let over = lane.session()?.over.clone();
         match echo.run(order, &over) {
@@ -724,6 +780,37 @@ mod tests {
         let request = LatencyRequest { count: Some(203), ..LatencyRequest::new(Target::new("::1")) };
         let parts = [0..1, 1..BLOCKS];
         assert_eq!(parts.iter().filter_map(|part| plan(&request, part, BLOCKS).count).sum::<u64>(), 203);
+    }
+
+    #[test]
+    fn what_was_found_out_of_a_flow_that_fell_silent_is_in_the_result() {
+        let (stage, reason) = ("measure".to_owned(), "nothing came any more after 903 ms".to_owned());
+        let why = udp_blocked(Unreachable { stage, reason, advice: "try again".to_owned() });
+        let want = "nothing came any more after 903 ms; another UDP flow had no answer either, while the responder \
+                    answered over TCP";
+        assert_eq!(why.reason, want);
+        assert!(why.advice.contains("drops UDP"), "{}", why.advice);
+    }
+
+    #[test]
+    fn looking_into_a_silent_flow_is_announced_once_with_all_that_it_takes() {
+        let mut notes = Vec::new();
+        let mut listener = |progress| {
+            if let Progress::Longer(note) = progress {
+                notes.push(note);
+            }
+        };
+        let mut watch = Watch::new(Span::from_secs(6), &mut listener);
+        let (patience, opening) = (Span::from_secs(1), Span::from_secs(3));
+        let look = looked_into_within(patience, opening);
+        let rest = Span::from_secs(5);
+        // Half of the patience before the first verdict, when asking again begins, and afterwards.
+        watch.review(patience / 2 + look + rest, &looks(patience / 2 + look));
+        watch.review(look + rest, &looks(look));
+        watch.review(rest, "blocks of requests take longer than planned");
+        let [note] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(note.starts_with("this takes about 12.0 s instead of 6.00 s: "), "{note}");
+        assert!(note.ends_with("which takes 5.70 s at most"), "{note}");
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub(crate) struct TcpPort {
 
 impl TcpPort {
     /// Opens a connection and drops it, whichever way it is answered.
-    fn once(&mut self, host: ZonedIp, options: &SocketOptions, patience: Span) {
+    fn once(&mut self, host: ZonedIp, options: &SocketOptions, patience: Span) -> TcpAnswer {
         let began_at = clock::now();
         let to = host.at(self.port);
         let (answer, timed) = match Handshake::attempt(to, options, patience, self.ear.as_mut()) {
@@ -95,6 +95,7 @@ impl TcpPort {
         self.tries.waited = self.tries.waited.max(patience);
         self.by_kernel += u32::from(timed.is_some_and(|timed| timed.clock == ClockSource::Kernel));
         self.tries.take(began_at, answer);
+        answer
     }
 }
 
@@ -155,7 +156,10 @@ fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
                 && let Some(patience) =
                     tcp.tries.due(now, end.since(now), method.syn_patience(tcp.tries.unanswered()))
             {
-                tcp.once(host, options, patience);
+                let answered = tcp.tries.answered();
+                if tcp.once(host, options, patience) == TcpAnswer::Silent && answered > 0 {
+                    method.missed(now);
+                }
             }
             let answered = tcp.as_ref().map_or(0, |tcp| tcp.tries.answered());
             if answered > heard {

@@ -13,6 +13,7 @@ use netaware_path::{
     Arrival, Estimator, Gaps, Step, Train, TrainReport, Volley, VolleyPatience, VolleyReport,
 };
 use netaware_record::{CpuUse, Direction};
+use netaware_stats::ceasing::{Ceased, Ceasing};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{
     ClientMessage, EndReport, MAX_VOLLEY_PATIENCE, ServerMessage, TestPlan, TrainSpec, TrainsPlan, VolleySpec,
@@ -49,6 +50,13 @@ pub(crate) struct Trains<'a> {
     pub(crate) silence: Silence,
 }
 
+impl Trains<'_> {
+    /// How it ended, where nothing came any more.
+    pub(crate) fn ceased(&self) -> Option<Ceased> {
+        self.silence.ceased(self.patience.now())
+    }
+}
+
 /// What has not come since anything came: a firewall that begins to drop, or an address translator
 /// that gives the flow another port, leaves nothing of any later train, while the control
 /// connection lives on.
@@ -58,19 +66,58 @@ pub(crate) struct Silence {
     pub(crate) packets: u64,
     /// Volleys that they were in.
     volleys: u32,
+    /// Others since, of which nothing left.
+    kept_in: u32,
     /// Something had come before.
     pub(crate) after_some: bool,
+    /// When the volleys were begun, and when they were to be over, those included that never left.
+    ceasing: Ceasing,
+    /// Packets in a row that never left.
+    not_sent: u64,
+    /// IP length of the largest that ever came, bytes: longer ones may not fit the path.
+    largest: u32,
 }
 
 impl Silence {
-    fn observe(&mut self, report: &VolleyReport) {
+    /// A volley was begun, was to be sent by then, and is over.
+    fn observe(&mut self, volley: &Volley, report: &VolleyReport, [began_at, sent_by, over_at]: [Mono; 3]) {
+        let all: u64 = report.trains.iter().map(|train| train.sent.len() as u64).sum();
         let sent = report.trains.iter().flat_map(|train| &train.sent).flatten().count() as u64;
         if report.trains.iter().any(|train| !train.arrivals.is_empty()) {
-            *self = Self { after_some: true, ..Self::default() };
-        } else if sent > 0 {
+            self.ceasing.came(over_at);
+            let came = volley.trains.iter().zip(&report.trains).filter(|(_, it)| !it.arrivals.is_empty());
+            let largest = came.map(|(train, _)| train.length).max().max(Some(self.largest));
+            let largest = largest.unwrap_or_default();
+            *self = Self { after_some: true, ceasing: self.ceasing, largest, ..Self::default() };
+            return;
+        }
+        let has_passed = volley.trains.iter().any(|train| train.length <= self.largest);
+        self.not_sent += all - sent;
+        if sent > 0 {
             self.packets += sent;
             self.volleys += 1;
+            if has_passed {
+                self.ceasing.unanswered(began_at);
+                self.ceasing.unanswered(sent_by);
+            }
+        } else if all > 0 && has_passed {
+            self.kept_in += 1;
+            self.ceasing.not_sent(began_at);
+            self.ceasing.not_sent(sent_by);
         }
+    }
+
+    /// Whether nothing came any more until the end, for longer than volleys are usually silent that
+    /// wait `patience` for their packets. A policer and loss let something of each volley pass; of
+    /// a few packets they may let none.
+    pub(crate) fn ceased(&self, patience: Span) -> Option<Ceased> {
+        let ceased = self.ceasing.ceased(patience)?;
+        let (unanswered, not_sent) = (self.packets, self.not_sent);
+        let gone = unanswered + not_sent;
+        let volleys = self.volleys + self.kept_in;
+        let by_volleys = volleys >= MIN_CEASED_VOLLEYS && gone >= MIN_CEASED;
+        let by_packets = volleys >= SILENT_VOLLEYS && gone >= MANY_CEASED;
+        (by_volleys || by_packets).then_some(Ceased { unanswered, not_sent, ..ceased })
     }
 
     /// So many packets in a row did not come after others had come.
@@ -139,6 +186,12 @@ impl OwnTime {
 const UDP_HEADER: u32 = 8;
 /// A train may drown in a queue that others fill; the next volley comes later.
 const SILENT_VOLLEYS: u32 = 2;
+/// Fewer packets may be lost one by one.
+const MIN_CEASED: u64 = 20;
+/// In so many volleys: on a slow path two may be seconds apart and drown in what others send.
+const MIN_CEASED_VOLLEYS: u32 = 3;
+/// So many are not lost one by one, and drown in no two volleys.
+const MANY_CEASED: u64 = 100;
 /// Between telling the responder of a volley and sending it.
 const HEAD_START: Span = Span::from_millis(2);
 
@@ -248,7 +301,9 @@ impl<'a> Trains<'a> {
     }
 
     fn fire(&mut self, volley: &Volley, stop: &StopFlag) -> Result<VolleyReport, Cause> {
+        let began_at = clock::now();
         let spec = self.spec(volley);
+        let sent_by = began_at + spec.planned();
         self.next_volley += 1;
         self.next_seq += spec.packets();
         let (number, first) = (spec.number, spec.first);
@@ -272,7 +327,7 @@ impl<'a> Trains<'a> {
             places.sent(&mut report, times.into_iter());
         }
         self.departures.observe(volley, &report);
-        self.silence.observe(&report);
+        self.silence.observe(volley, &report, [began_at, sent_by, clock::now()]);
         self.patience.observe(&report);
         for (asked, train) in volley.trains.iter().zip(&report.trains) {
             let sent = train.sent.iter().flatten().count() as u64;
@@ -425,7 +480,7 @@ mod tests {
         let after = |volleys: &[(usize, usize)]| {
             let mut silence = Silence::default();
             for (sent, came) in volleys {
-                silence.observe(&report(*sent, *came));
+                silence.observe(&volley(&[1]), &report(*sent, *came), [Mono(0); 3]);
             }
             (silence.packets, silence.after_some, silence.is_told())
         };
@@ -436,6 +491,33 @@ mod tests {
         assert_eq!(after(&[(5, 0), (5, 0)]), (10, false, true));
         // What never left says nothing of the path.
         assert_eq!(after(&[(0, 0), (0, 0), (0, 0)]), (0, false, false));
+    }
+
+    #[test]
+    fn trains_of_which_none_came_for_more_than_a_second_until_the_end_broke_off() {
+        let second = Span::from_secs(1);
+        let at = |ms: i64| Mono(0) + Span::from_millis(ms);
+        // Five volleys that come, and then so many, so far apart, of so many packets that do not.
+        let apart = 100;
+        let after = |volleys: i64, length: u32, sent: usize, left: bool| {
+            let mut silence = Silence::default();
+            let report = |came: bool| {
+                let arrivals = if came { vec![Arrival { number: 0, at: 1 }] } else { Vec::new() };
+                let stamp = (came || left).then_some(0);
+                VolleyReport { trains: vec![TrainReport { sent: vec![stamp; sent], arrivals }] }
+            };
+            let times = |n: i64| [at(n * apart), at(n * apart + 10), at(n * apart + 20)];
+            (0..5).for_each(|n| silence.observe(&volley(&[1]), &report(true), times(n)));
+            let mut gone = volley(&[1]);
+            gone.trains[0].length = length;
+            (5..5 + volleys).for_each(|n| silence.observe(&gone, &report(false), times(n)));
+            silence.ceased(Span::from_millis(60)).map(|it| (it.unanswered, it.not_sent, it.silent >= second))
+        };
+        assert_eq!(after(12, 100, 40, true), Some((480, 0, true)));
+        assert_eq!(after(12, 100, 40, false), Some((0, 480, true)), "the sending host let nothing out");
+        assert_eq!(after(10, 100, 40, true), None, "less than a second");
+        assert_eq!(after(12, 100, 1, true), None, "pairs and single packets may be lost");
+        assert_eq!(after(12, 1500, 40, true), None, "such long ones never came");
     }
 
     #[test]

@@ -185,7 +185,8 @@ pub struct DelayTail {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ExchangeTotal {
     /// From the first request's hand-over to the last verdict, summed over the blocks. What was
-    /// waited for answers that never came is in it, and in an open loop the spacing.
+    /// waited for lost answers is in it, and in an open loop the spacing; of a block at whose end
+    /// nothing came any more it ends with the last answer.
     pub time: Span,
     /// [`Self::time`] over the requests that have a verdict, ns.
     pub per_exchange_ns: f64,

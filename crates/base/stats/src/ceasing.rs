@@ -107,6 +107,16 @@ impl Ceasing {
         self.came_at.is_some()
     }
 
+    /// Questions in a row without an answer, up to now.
+    pub fn in_a_row(&self) -> u64 {
+        self.unanswered + self.not_sent
+    }
+
+    /// Whether there are so many of them that chance alone hardly makes them.
+    pub fn is_suspected(&self) -> bool {
+        self.has_come() && self.in_a_row() >= MIN_SILENT
+    }
+
     /// Whether it broke off, on a path where an answer is waited for so long.
     pub fn ceased(&self, patience: Span) -> Option<Ceased> {
         let (began_at, came_at) = (self.began_at?, self.came_at?);

@@ -277,6 +277,14 @@ impl Reach {
         self.silent_at_end = [0; 3];
     }
 
+    /// A SYN of then had no answer, and others had had one. Where the host answers echoes or
+    /// timestamps, which show at once whether it is there, that tells of silence like these.
+    pub fn missed(&mut self, asked_at: Mono) {
+        if self.echo.answered + self.timestamps.answered > 0 {
+            self.ceasing.unanswered(asked_at);
+        }
+    }
+
     /// What to send now; `None` when it is over.
     pub fn next(&mut self, now: Mono) -> Option<Round> {
         let began_at = *self.began_at.get_or_insert(now);
@@ -288,6 +296,7 @@ impl Reach {
         // Last of all: a train leaves the credit of a token bucket spent, which is nobody else's
         // loss then.
         if (enough || left < self.train_time())
+            && !self.ceasing.is_suspected()
             && let Some(pairs) = self.pairs_capacity()
         {
             return self.train(left, pairs);
@@ -421,6 +430,10 @@ impl Reach {
     /// that.
     pub fn syn_patience(&self, unanswered: u32) -> Span {
         let wanted = self.waiting(doubled(SYN_PATIENCE, unanswered));
+        // A host that has just fallen silent is found out by many questions, not by a long wait.
+        if self.ceasing.has_come() && self.silent > 0 {
+            return wanted.min(self.plan.patience);
+        }
         wanted.max(LEAST_SYN_PATIENCE).min(self.plan.patience.max(LEAST_SYN_PATIENCE))
     }
 
@@ -469,7 +482,9 @@ impl Reach {
             echo.rtts.extend(self.large.rtt);
         }
         let echo_share = share(&echo);
-        let udp_share = share(&self.udp);
+        // What it did not answer when it answered nothing else either, it did not ration.
+        let unanswered = self.silent_at_end[2].min(self.udp.asked);
+        let udp_share = share(&Answers { asked: self.udp.asked - unanswered, ..self.udp.clone() });
         let rationed = self.udp.answered > 0 && udp_share < echo_share.min(0.9) - 0.3;
         let pairs = self.pairs_capacity();
         let lasting = pairs.map(|pairs| {
@@ -501,7 +516,9 @@ impl Reach {
             by_direction: by_direction(&self.bursts),
             host_limited: capacity.is_some_and(|found| found.is_host_limited),
             capacity: capacity.map(|found| (found.rate, found.bound)),
-            lasting,
+            // Of a path that was gone trains tell nothing.
+            lasting: lasting
+                .filter(|it| ceased.is_none() || !matches!(it, Lasting::Unknown | Lasting::Unanswered)),
             pairs: self.pairs.len() as u32,
             batched: are_batched(&self.pairs),
             udp_rationed: rationed,

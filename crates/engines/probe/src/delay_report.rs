@@ -91,7 +91,7 @@ impl EchoLog {
     /// The train is done.
     pub fn finish(mut self, counts: EchoCounts) -> EchoRound {
         self.samples.sort_unstable_by_key(|sample| sample.seq);
-        EchoRound { log: self, counts, lasted: None }
+        EchoRound { log: self, counts, lasted: None, answered_within: None }
     }
 
     /// Round trips so far, for progress.
@@ -112,6 +112,8 @@ pub struct EchoRound {
     log: EchoLog,
     counts: EchoCounts,
     lasted: Option<Span>,
+    /// The same until the last answer.
+    answered_within: Option<Span>,
 }
 
 impl EchoRound {
@@ -121,10 +123,20 @@ impl EchoRound {
         Self { lasted: Some(lasted), ..self }
     }
 
-    /// The same round, of whose lost requests nobody knows what became of this many.
+    /// The same round, whose last answer came this long after the first request's hand-over.
+    #[must_use]
+    pub fn answered_within(self, span: Span) -> Self {
+        Self { answered_within: Some(span), ..self }
+    }
+
+    /// The same round, of whose last requests, which count as lost, nobody knows what became of
+    /// this many. The wait for their answers is no time of any exchange.
     #[must_use]
     pub fn not_knowing_of(mut self, requests: u64) -> Self {
         let unknown = requests.min(self.counts.lost);
+        if unknown > 0 && self.answered_within.is_some() {
+            self.lasted = self.answered_within;
+        }
         self.counts.lost -= unknown;
         self.counts.abandoned += unknown;
         self

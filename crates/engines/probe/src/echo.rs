@@ -287,7 +287,9 @@ impl EchoTrain {
             && let Some(until) = self.window.last_deadline()
         {
             self.is_overdue_told = true;
-            self.events.push_back(EchoEvent::Overdue(until));
+            let answered = self.highest_answered.map_or(0, |highest| highest + 1);
+            let in_a_row = self.window.next().saturating_sub(answered);
+            self.events.push_back(EchoEvent::Overdue { until, in_a_row });
         }
     }
 

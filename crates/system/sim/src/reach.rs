@@ -1,7 +1,7 @@
 //! The method behind `netaware reach` over a simulated path: the host at its other end answers as
 //! that of [`crate::hops`] does.
 
-use netaware_path::reach::{Reach, ReachFinding, ReachPlan, TcpTries};
+use netaware_path::reach::{Reach, ReachFinding, ReachPlan, TcpAnswer, TcpTries};
 use netaware_record::IpVersion;
 use netaware_units::Span;
 
@@ -43,10 +43,17 @@ fn run(path: &mut HopPath, plan: ReachPlan, port: Option<TcpPort>) -> (ReachFind
             && let Some(patience) =
                 tcp.tries.due(now, end.since(now), method.syn_patience(tcp.tries.unanswered()))
         {
+            let answered = tcp.tries.answered();
             let connected = path.connect(port, patience);
+            if connected.answer == TcpAnswer::Silent && answered > 0 {
+                method.missed(now);
+            }
             tcp.tries.take(now, connected.answer);
             tcp.rtts.extend(connected.rtt);
             tcp.lost += u32::from(connected.lost);
+            if tcp.tries.answered() > answered {
+                method.heard(path.now());
+            }
         }
     }
     (method.finding(), tcp)

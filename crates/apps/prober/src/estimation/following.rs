@@ -183,6 +183,7 @@ impl Followed {
             // Each turn has a flow of its own: what an earlier one did not get says nothing of this
             // one.
             silence: done.silence,
+            broke_off: done.ceased.is_some(),
         });
         // With the first trains of a new one the last turn would send more than the allowed load,
         // and have no time for a figure.

@@ -17,6 +17,7 @@ use super::{
     Estimated, EstimationRequest, Opened, SLACK, Turn, allowed, headers, instrument, share_of,
     without_opening,
 };
+use crate::broke_off;
 use crate::host::Known;
 use crate::lane::{self, Lane};
 use crate::trains::{OwnTime, Ran};
@@ -161,10 +162,13 @@ fn finish(
     stop: &StopFlag,
 ) -> Option<Estimated> {
     let Prepared { version, known, instrument, estimator, .. } = prepared;
-    let Turn { sent, sent_bytes, received, unstamped, during, silence, ended } = turn;
+    let Turn { sent, sent_bytes, received, unstamped, during, silence, ceased, ended } = turn;
     let has_failed = ended.is_err();
     if let Err(cause) = ended {
         lane.fail("send trains", cause);
+    } else if let Some(ceased) = ceased.filter(|_| !stop.is_raised()) {
+        let why = broke_off::trains(&ceased, direction, lane.local);
+        lane.phase_broke_off("send trains", why);
     }
     if sent == 0 && (stop.is_raised() || has_failed) {
         return None;
@@ -191,6 +195,7 @@ fn finish(
         headers: headers(version),
         during,
         silence,
+        broke_off: ceased.is_some() && !stop.is_raised(),
     })
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Estimated {
     pub(crate) host: Option<HonestRate>,
     /// What has not come at the end.
     pub(crate) silence: Silence,
+    /// That was longer than volleys are silent: the method was not run to its end.
+    pub(crate) broke_off: bool,
 }
 
 /// The result of one direction over one version.
@@ -54,7 +56,13 @@ pub(crate) fn result(
     };
     // What was sent is known without a figure, too.
     let bytes = ByteCount(answer.map_or(done.sent_bytes, |answer| answer.bytes));
-    let flags = noticed(answer);
+    let mut flags = noticed(answer);
+    let mut words = words(answer);
+    if done.broke_off {
+        // What these say of traffic, of methods and of the time was the silence.
+        flags.retain(|flag| !is_made_by_silence(flag));
+        words = flags.iter().map(|flag| word(flag).to_owned()).collect();
+    }
     let silent = Some(done.silence).filter(Silence::is_told);
     let is_silent = silent.is_some()
         || missing.as_ref().is_some_and(|it| matches!(it.reason, NoRate::NothingCame | NoRate::WentSilent));
@@ -79,7 +87,7 @@ pub(crate) fn result(
         bytes,
         took: done.took,
         load: BitRate::mean(bytes, done.took).unwrap_or_default(),
-        flags: words(answer).into_iter().chain(is_silent.then(|| SILENT.to_owned())).collect(),
+        flags: words.into_iter().chain(is_silent.then(|| SILENT.to_owned())).collect(),
         remarks: flags
             .iter()
             .map(|flag| sentence(flag, bound(answer)))
@@ -384,6 +392,11 @@ fn noticed(answer: Option<&Estimate>) -> Vec<Flag> {
     flags
 }
 
+/// Whether trains that vanish make an estimator say so.
+fn is_made_by_silence(flag: &Flag) -> bool {
+    matches!(flag, Flag::Noisy | Flag::Ambiguous | Flag::CutShort | Flag::Lossy(_))
+}
+
 /// The verdict over one direction.
 pub(crate) fn path_use(direction: Direction, of: Use) -> PathUse {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
@@ -594,6 +607,10 @@ mod tests {
     }
 
     fn told(rate: f64, flags: &[Flag], unstamped: u64) -> PathRate {
+        told_of(rate, flags, unstamped, false)
+    }
+
+    fn told_of(rate: f64, flags: &[Flag], unstamped: u64, broke_off: bool) -> PathRate {
         let limited_by =
             Ceiling { by: "sending".into(), rate: BitRate(8_000_000_000), because: "1.5 us each".into() };
         let host = HonestRate {
@@ -643,8 +660,19 @@ mod tests {
             during: During::default(),
             host: Some(host),
             silence: Silence::default(),
+            broke_off,
         };
         result(PathMetric::Capacity, IpVersion::V4, Direction::Forward, &done)
+    }
+
+    #[test]
+    fn trains_that_vanish_until_the_end_are_no_traffic_that_varies() {
+        let flags =
+            [Flag::Noisy, Flag::Ambiguous, Flag::CutShort, Flag::Lossy(0.7), Flag::Shaped { peak: 1e8 }];
+        let told = told_of(5e7, &flags, 0, true);
+        assert_eq!(told.flags, ["shaped"]);
+        assert!(!told.remarks.iter().any(|it| it.contains("traffic varied") || it.contains("disagree")));
+        assert_eq!(told_of(5e7, &flags, 0, false).flags.len(), 5);
     }
 
     #[test]

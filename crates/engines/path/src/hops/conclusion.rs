@@ -139,7 +139,9 @@ impl Hops {
         if is_slower || hops.iter().any(|hop| hop.flags.contains(&HopFlag::PathChanged)) {
             flags.push(PathFlag::PathChanged);
         }
-        if self.end > 0 && hops.iter().all(|hop| hop.capacity.is_none()) {
+        // More time would not have helped where nothing came any more.
+        let had_time = self.ceased().is_none();
+        if self.end > 0 && had_time && hops.iter().all(|hop| hop.capacity.is_none()) {
             flags.push(PathFlag::CutShort);
         }
         flags

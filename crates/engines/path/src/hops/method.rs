@@ -89,6 +89,8 @@ pub struct Hops {
     pub(super) refused: bool,
     /// Echoes to the destination: asked, answered.
     pub(super) whole: (u32, u32),
+    /// Of these, since the last that was answered.
+    pub(super) whole_silent: u32,
     pub(super) largest: u32,
     pub(super) passed: Option<u32>,
     /// Small packets beside those that try which lengths pass: asked, answered.
@@ -150,6 +152,7 @@ impl Hops {
             reached: false,
             refused: false,
             whole: (0, 0),
+            whole_silent: 0,
             largest,
             passed: None,
             controls: (0, 0),
@@ -198,10 +201,15 @@ impl Hops {
     /// What to send now; `None` when it is over.
     pub fn next(&mut self, now: Mono) -> Option<Round> {
         self.now = now;
+        if self.began_at.is_none() {
+            (self.ceasing, self.end_ceasing) = (Ceasing::beginning(now), Ceasing::beginning(now));
+        }
         let began_at = *self.began_at.get_or_insert(now);
         let deadline = began_at + self.plan.time;
         while self.stage != Stage::Done && !self.stopped {
-            if self.stage == Stage::Measure && self.measured_enough(began_at) {
+            // Trains into a silence tell nothing, and less of it than what else is asked.
+            let is_silent = self.end_ceasing.is_suspected();
+            if self.stage == Stage::Measure && self.measured_enough(began_at) && !is_silent {
                 self.enter(Stage::Trains);
                 continue;
             }
@@ -362,7 +370,10 @@ impl Hops {
 
     /// The destination answers echoes as a rule.
     pub(super) fn echo_answers(&self) -> bool {
-        self.whole.1 * 10 >= self.whole.0 * 7 && self.whole.1 > 0
+        // Where nobody answers anything any more, the last ones tell nothing of the rule.
+        let is_silent = self.ceasing.in_a_row() > 0;
+        let asked = self.whole.0 - if is_silent { self.whole_silent.min(self.whole.0) } else { 0 };
+        self.whole.1 * 10 >= asked * 7 && self.whole.1 > 0
     }
 
     pub(super) fn is_destination(&self, ttl: u8) -> bool {

@@ -19,9 +19,20 @@ fn plan() -> ReachPlan {
 /// A host 10 ms away behind a link of `ns` per byte; `answers` says whether a question gets an
 /// answer, by kind and number.
 fn run(plan: ReachPlan, ns: f64, answers: impl Fn(Kind, u32) -> bool) -> ReachFinding {
-    let host = plan.host;
+    run_with_syns(plan, ns, |kind, number, _| answers(kind, number), None)
+}
+
+/// The same, with connections tried between the rounds until the host is `gone`.
+fn run_with_syns(
+    plan: ReachPlan,
+    ns: f64,
+    answers: impl Fn(Kind, u32, Mono) -> bool,
+    gone: Option<Mono>,
+) -> ReachFinding {
+    let (host, end) = (plan.host, BEGAN_AT + plan.time);
+    let mut tries = TcpTries::default();
     let mut reach = Reach::new(plan);
-    let (mut now, mut counter, mut ident) = (Mono(1_000_000_000), 0_u32, 0_u16);
+    let (mut now, mut counter, mut ident) = (BEGAN_AT, 0_u32, 0_u16);
     while let Some(round) = reach.next(now) {
         let mut probes = Vec::new();
         let mut free = Mono(0);
@@ -30,7 +41,7 @@ fn run(plan: ReachPlan, ns: f64, answers: impl Fn(Kind, u32) -> bool) -> ReachFi
             counter += 1;
             let left = now.max(free) + Span((f64::from(probe.length) * ns) as i64);
             free = left;
-            let answered = answers(probe.kind, counter);
+            let answered = answers(probe.kind, counter, now);
             ident = ident.wrapping_add(1);
             let what = match probe.kind {
                 Kind::Echo => What::EchoReply,
@@ -47,8 +58,45 @@ fn run(plan: ReachPlan, ns: f64, answers: impl Fn(Kind, u32) -> bool) -> ReachFi
         let silent = probes.iter().any(|told| told.fate == Fate::Silent);
         now += if silent { round.patience } else { Span::from_millis(12) };
         reach.take(&RoundReport::of(probes));
+        let patience = tries.due(now, end.since(now), reach.syn_patience(tries.unanswered()));
+        let (Some(gone), Some(patience)) = (gone.filter(|_| !reach.strains()), patience) else { continue };
+        let answered = tries.answered();
+        if now < gone {
+            let rtt = Span::from_millis(10);
+            tries.take(now, TcpAnswer::Refused(rtt));
+            now += rtt;
+            reach.heard(now);
+        } else {
+            tries.take(now, TcpAnswer::Silent);
+            if answered > 0 {
+                reach.missed(now);
+            }
+            now += patience;
+        }
     }
     reach.finding()
+}
+
+const BEGAN_AT: Mono = Mono(1_000_000_000);
+
+#[test]
+fn a_host_that_falls_silent_for_two_seconds_did_not_ration_its_answers() {
+    for at in (200..=1000).step_by(20) {
+        let gone = BEGAN_AT + Span::from_millis(at);
+        let plan = ReachPlan {
+            time: Span::from_secs(3),
+            gap: Span::from_millis(50),
+            timestamps: true,
+            patience: Span::from_secs(15),
+            ..plan()
+        };
+        let found = run_with_syns(plan, 240.0, |_, _, now| now < gone, Some(gone));
+        let ceased = found.ceased.unwrap_or_else(|| panic!("silent from {at} ms of 3 s: {:?}", found.echo));
+        assert!(ceased.unanswered >= 4, "{ceased:?}");
+        assert!(!found.udp_rationed, "{at} ms: {:?}", found.udp);
+        assert!(!matches!(found.lasting, Some(Lasting::Unknown | Lasting::Unanswered)), "{at} ms");
+        assert!(found.echo.asked - found.echo.answered <= 2, "{at} ms: {:?}", found.echo);
+    }
 }
 
 #[test]

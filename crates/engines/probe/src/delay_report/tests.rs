@@ -130,6 +130,18 @@ fn an_open_loop_shows_a_stall_in_its_p999_and_a_closed_loop_alone_hides_it() {
 }
 
 #[test]
+fn the_wait_for_answers_of_a_path_that_was_gone_is_no_time_of_an_exchange() {
+    let counts = EchoCounts { asked: 89, received: 86, lost: 3, ..EchoCounts::default() };
+    let (lasted, answered) = (MS * 3900, MS * 900);
+    let round = EchoLog::default().finish(counts).lasting(lasted).answered_within(answered);
+    let context = Context { pacing: Pacing::PingPong, response: ByteCount(64), ..context() };
+    let each = |round| latency(&[round], &context).total.unwrap().per_exchange_ns / 1e6;
+    // Time-outs of lost ones stay in it, as in UDPmon.
+    assert!((each(round.clone()) - 3900.0 / 89.0).abs() < 0.001);
+    assert!((each(round.not_knowing_of(3)) - 900.0 / 86.0).abs() < 0.001);
+}
+
+#[test]
 fn totals_are_those_of_a_closed_loop_by_arithmetic() {
     let path = VirtualPath { response: Some(1064), ..VirtualPath::symmetric(MS * 5) };
     let context = Context { pacing: Pacing::PingPong, response: ByteCount(1064), ..context() };

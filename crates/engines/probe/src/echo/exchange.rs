@@ -78,7 +78,12 @@ pub enum EchoEvent {
     Reordered(u64),
     /// All requests are sent, and half of the patience with one of them is over: the train ends no
     /// later than then. Told once.
-    Overdue(Mono),
+    Overdue {
+        /// When it ends at the latest.
+        until: Mono,
+        /// Requests in a row, up to the last one, that have no answer yet.
+        in_a_row: u64,
+    },
 }
 
 /// Counts of a train.

@@ -65,13 +65,19 @@ impl Hops {
             self.end_ceasing.came(last.sent_at);
         }
         let end = self.end;
+        let nobody = report.probes.iter().all(|told| told.reply().is_none());
         for ((asked, probe), told) in asked.iter().zip(probes).zip(&report.probes) {
+            let is_echo = probe.kind == Kind::Echo && self.whole.1 > 0;
             // What hosts say of closed ports is rationed, and its absence tells nothing.
             let of_end = match *asked {
                 Asked::Hop { ttl } => self.reached && ttl == end && self.whole.1 > 0,
                 Asked::Whole => true,
                 // While sizes are measured, most of what the destination is asked is this.
-                Asked::Tail { .. } => probe.kind == Kind::Echo && self.whole.1 > 0,
+                Asked::Tail { .. } => is_echo,
+                // Those may drown behind large packets; not where nobody else answers either.
+                Asked::Ladder { .. } | Asked::Train => {
+                    is_echo && nobody && probe.length == self.plan.smallest
+                }
                 _ => false,
             };
             let follows = [(true, &mut self.ceasing), (of_end, &mut self.end_ceasing)];
@@ -168,6 +174,7 @@ impl Hops {
         }
         self.whole.0 += 1;
         self.whole.1 += u32::from(answered);
+        self.whole_silent = if answered { 0 } else { self.whole_silent + 1 };
         if self.reached && self.end > 0 {
             self.note_exchange(self.end, Kind::Echo, length, told);
         }

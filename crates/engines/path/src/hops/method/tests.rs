@@ -1,6 +1,6 @@
 use std::net::IpAddr;
 
-use super::super::finding::{HopFlag, PathFlag};
+use super::super::finding::{HopFlag, HopsFinding, PathFlag};
 use super::super::made_up::{SILENT, hops, told};
 use super::super::round::{Fate, LateAnswer, Reply, RoundReport, Told, What};
 use super::super::trains::FAR;
@@ -13,6 +13,16 @@ fn on_a_link(rate: u64, passes: u32, millis: i64) -> (Vec<(Mono, u32)>, Hops) {
 /// Rounds on a path where packets of up to `passes` bytes are answered after 40 ms and what
 /// they take on a link of `rate` there, which all queue for.
 fn on_a_changing_link(rate: impl Fn(Mono) -> u64, passes: u32, millis: i64) -> (Vec<(Mono, u32)>, Hops) {
+    on_a_link_where(1, rate, millis, |probe, _| probe.length <= passes)
+}
+
+/// The same behind routers, where it is said which probes of which instants are answered.
+fn on_a_link_where(
+    hops_there: u8,
+    rate: impl Fn(Mono) -> u64,
+    millis: i64,
+    mut is_answered: impl FnMut(&Probe, Mono) -> bool,
+) -> (Vec<(Mono, u32)>, Hops) {
     let mut plan = hops(1).plan;
     (plan.max_hops, plan.time, plan.trains) = (30, Span::from_millis(millis), true);
     let mut given_up: Vec<LateAnswer> = Vec::new();
@@ -28,11 +38,16 @@ fn on_a_changing_link(rate: impl Fn(Mono) -> u64, passes: u32, millis: i64) -> (
             let takes = Span((u64::from(probe.length) * 8_000_000_000 / rate(begins)).cast_signed());
             free_at = begins + takes;
             let at = free_at + Span::from_millis(40);
-            let what = if probe.kind == Kind::Echo { What::EchoReply } else { What::PortUnreachable };
-            let from = IpAddr::from([192, 0, 2, 9]);
+            let is_router = probe.ttl < hops_there;
+            let what = match probe.kind {
+                _ if is_router => What::TimeExceeded,
+                Kind::Echo => What::EchoReply,
+                _ => What::PortUnreachable,
+            };
+            let from = IpAddr::from([192, 0, 2, if is_router { probe.ttl } else { 9 }]);
             let (length, ident, stamps) = (Some(probe.length.min(72)), None, None);
             let reply = Reply { at, from, what, length, ident, stamps };
-            let fate = if probe.length > passes { Fate::Silent } else { Fate::Answered(reply) };
+            let fate = if is_answered(probe, now) { Fate::Answered(reply) } else { Fate::Silent };
             told.push(Told { sent_at: now, fate });
         }
         let answered = told.iter().filter_map(|told| Some(told.reply()?.at)).max();
@@ -89,6 +104,73 @@ fn a_path_that_becomes_ten_times_slower_is_followed_within_two_seconds() {
         assert!(busiest <= rate / 8, "{busiest} bit in a second on {}", rate / 10);
         assert!(method.finding().flags.contains(&PathFlag::PathChanged), "{rate}");
     }
+}
+
+/// When the path dies, and what the method says of it, where only so many answers to UDP come.
+fn dies(at_millis: i64, millis: i64, port_answers: u32) -> (Mono, Hops) {
+    let dead_from = Mono(0) + Span::from_millis(at_millis);
+    let mut answered = 0;
+    let (_, method) = on_a_link_where(
+        1,
+        |_| 50_000_000,
+        millis,
+        |probe, at| {
+            answered += u32::from(probe.kind == Kind::Udp);
+            at < dead_from && (probe.kind == Kind::Echo || answered <= port_answers)
+        },
+    );
+    (dead_from, method)
+}
+
+#[test]
+fn a_path_that_is_dead_until_the_end_is_said_whatever_was_asked_last() {
+    for millis in [3000, 4000, 6000] {
+        // Its first echo is answered after 200 ms.
+        for at in (250..millis - 1500).step_by(100) {
+            for port_answers in [6, u32::MAX] {
+                let (dead_from, method) = dies(at, millis, port_answers);
+                let finding = method.finding();
+                let lasted = method.now.since(dead_from);
+                let told = format!("dead from {at} ms of {millis} ms, {lasted} until its end");
+                assert!(finding.ceased.is_some(), "{told}: {:?}", method.end_ceasing);
+                // No more time would have helped, and nobody rationed.
+                assert!(!finding.flags.contains(&PathFlag::CutShort), "{told}");
+                let loss = finding.hops.last().map(|hop| hop.asked - hop.answered);
+                assert!(loss <= Some(2), "{told}: {loss:?} lost");
+            }
+        }
+    }
+}
+
+/// Routers in front of a host that answers nothing, each with one answer a second after the first
+/// six, or with one for each question.
+fn in_front_of_a_silent_host(routers: u8, rationed: bool, dead_from: Span) -> HopsFinding {
+    let mut credits = vec![(6.0_f64, Mono(0)); usize::from(routers) + 1];
+    let (_, method) = on_a_link_where(
+        routers + 1,
+        |_| 50_000_000,
+        6000,
+        |probe, at| {
+            let Some((credit, since)) = credits.get_mut(usize::from(probe.ttl)) else { return false };
+            *credit = (*credit + at.since(*since).secs_f64()).min(6.0);
+            *since = at;
+            let is_answered = at < Mono(0) + dead_from && (!rationed || *credit >= 1.0);
+            *credit -= f64::from(u8::from(is_answered));
+            is_answered
+        },
+    );
+    method.finding()
+}
+
+#[test]
+fn routers_that_ration_their_answers_are_no_dead_path() {
+    let (never, early) = (Span::from_secs(60), Span::from_millis(2500));
+    for routers in [1, 2, 4] {
+        assert_eq!(in_front_of_a_silent_host(routers, true, never).ceased, None, "{routers} that ration");
+        assert_eq!(in_front_of_a_silent_host(routers, false, never).ceased, None, "{routers}");
+    }
+    // Whoever answers no echo may ration for some seconds.
+    assert_eq!(in_front_of_a_silent_host(1, false, early).ceased, None);
 }
 
 #[test]
