@@ -392,7 +392,7 @@ fn the_queue_of_a_transfer_the_other_way_is_named() {
             receiver: &end,
             goodput: BitRate(15_000_000),
             requested: None,
-            idle_rtt: Some(MS * 17),
+            idle_rtt: Some(MS * 10),
             loaded_rtt: Some(loaded_rtt),
             counted: &[],
             is_held_down: false,
@@ -403,7 +403,7 @@ fn the_queue_of_a_transfer_the_other_way_is_named() {
     };
     assert!(named(true, MS * 51));
     assert!(!named(false, MS * 51), "it ran alone");
-    assert!(!named(true, MS * 18), "no queue stands");
+    assert!(!named(true, MS * 11), "no queue stands");
 }
 
 #[test]
