@@ -346,7 +346,9 @@ fn last_answers_that_are_missing_are_told_of_before_they_are_waited_for_to_the_e
         let events = VirtualPath { forward, ..VirtualPath::symmetric(MS * 10) }
             .drive(&mut train(3, Pacing::Even(MS * 10)));
         let told = events.iter().filter_map(|(at, event)| match event {
-            EchoEvent::Overdue { until, in_a_row } => Some((at.0 / 1_000_000, until.0 / 1_000_000, in_a_row)),
+            EchoEvent::Overdue { until, in_a_row } => {
+                Some((at.0 / 1_000_000, until.0 / 1_000_000, *in_a_row))
+            }
             _ => None,
         });
         (told.collect::<Vec<_>>(), events.last().unwrap().0.0 / 1_000_000)
