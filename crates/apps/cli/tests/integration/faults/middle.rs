@@ -97,8 +97,14 @@ fn pass_datagrams(inside: UdpSocket, responder: SocketAddr, whim: Whim, after: u
         let mut bytes = vec![0; 65_536];
         while !over_there.load(Ordering::Relaxed) {
             let Ok((length, address)) = there.recv_from(&mut bytes) else { continue };
-            *shared_there.client.lock().unwrap() = Some(address);
-            if shared_there.lets_pass(length) {
+            let mut client = shared_there.client.lock().unwrap();
+            // A datagram of full size that asks for the path's MTU is of no flow, and no train.
+            let is_of_flow = length <= SET_UP || *client == Some(address);
+            if is_of_flow {
+                *client = Some(address);
+            }
+            drop(client);
+            if !is_of_flow || shared_there.lets_pass(length) {
                 let _ = shared_there.outside.lock().unwrap().send(&bytes[..length]);
             }
         }

@@ -124,6 +124,7 @@ fn dies(at_millis: i64, millis: i64, port_answers: u32) -> (Mono, Hops) {
 
 #[test]
 fn a_path_that_is_dead_until_the_end_is_said_whatever_was_asked_last() {
+    let mut known_too_late = 0;
     for millis in [3000, 4000, 6000] {
         // Its first echo is answered after 200 ms.
         for at in (250..millis - 1500).step_by(100) {
@@ -132,6 +133,11 @@ fn a_path_that_is_dead_until_the_end_is_said_whatever_was_asked_last() {
                 let finding = method.finding();
                 let lasted = method.now.since(dead_from);
                 let told = format!("dead from {at} ms of {millis} ms, {lasted} until its end");
+                if lasted < LONG_ENOUGH {
+                    // It had all that it wanted before it could know.
+                    known_too_late += 1;
+                    continue;
+                }
                 assert!(finding.ceased.is_some(), "{told}: {:?}", method.end_ceasing);
                 // No more time would have helped, and nobody rationed.
                 assert!(!finding.flags.contains(&PathFlag::CutShort), "{told}");
@@ -140,7 +146,11 @@ fn a_path_that_is_dead_until_the_end_is_said_whatever_was_asked_last() {
             }
         }
     }
+    assert!(known_too_late <= 4, "{known_too_late} were over within a second");
 }
+
+/// A silence that paths do not have, and an answer's time.
+const LONG_ENOUGH: Span = Span::from_millis(1200);
 
 /// Routers in front of a host that answers nothing, each with one answer a second after the first
 /// six, or with one for each question.
