@@ -363,13 +363,14 @@ impl Lane {
 }
 
 impl Lane {
-    /// Writes down that a phase ended in silence while the session lives on.
+    /// Notes that a phase ended in silence while the session lives on.
     pub(crate) fn phase_broke_off(&mut self, stage: &'static str, why: Unreachable) {
-        let failed = FailedPhase { stage: stage.to_owned(), reason: why.reason.clone() };
+        let Unreachable { reason, advice, .. } = why;
+        let warning = format!("{}: {reason}; {advice}", self.version.name());
+        let failed = FailedPhase { stage: stage.to_owned(), reason };
         if !self.result.failed_phases.contains(&failed) {
             self.result.failed_phases.push(failed);
         }
-        let warning = format!("{}: {}; {}", self.version.name(), why.reason, why.advice);
         if !self.warnings.contains(&warning) {
             self.warnings.insert(0, warning);
         }
