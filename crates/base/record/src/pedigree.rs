@@ -120,8 +120,8 @@ pub struct Health {
     /// The worst such delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst_lateness: Option<Span>,
-    /// Datagrams that never left the host that was to send them: the responder's, of what comes from
-    /// it.
+    /// Datagrams that never left the host that was to send them: the responder's, of what comes
+    /// from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_sent: Option<u64>,
     /// Datagrams the receiving host dropped after they had arrived there, by its own counters.

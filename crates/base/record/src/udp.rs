@@ -25,8 +25,8 @@ pub struct UdpResult {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
     pub sent_rate: Option<BitRate>,
     /// Payload rate at the receiver, duplicates left out, over the time from first to last datagram
-    /// as it came, or as it left or was due, whichever is longer; absent when it never reported, and when less
-    /// than two datagrams came: no time passes between fewer.
+    /// as it came, or as it left or was due, whichever is longer; absent when it never reported,
+    /// and when less than two datagrams came: no time passes between fewer.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero_is_unknown")]
     pub goodput: Option<BitRate>,
     /// The same rates with all that a link has to carry besides.

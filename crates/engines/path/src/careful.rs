@@ -772,8 +772,8 @@ impl Came {
         }
     }
 
-    /// Counts from nothing, and returns what was counted. What was going on is over: nothing is sent
-    /// between turns, and that is no silence of the path.
+    /// Counts from nothing, and returns what was counted. What was going on is over: nothing is
+    /// sent between turns, and that is no silence of the path.
     fn next_turn(&mut self) -> Self {
         let mut done = std::mem::take(self);
         done.end_stretch();

@@ -296,7 +296,7 @@ impl Reach {
         // Last of all: a train leaves the credit of a token bucket spent, which is nobody else's
         // loss then.
         if (enough || left < self.train_time())
-            && !self.ceasing.is_suspected()
+            && !(self.silent > 0 && self.ceasing.is_suspected())
             && let Some(pairs) = self.pairs_capacity()
         {
             return self.train(left, pairs);

@@ -265,9 +265,9 @@ fn planned(rounds: &[&UdpRound]) -> Option<BitRate> {
     bits.checked_div(time).and_then(|mean| u64::try_from(mean).ok()).map(BitRate)
 }
 
-/// What a reader of the figures has to know: that a stream did not end as planned, which is left out
-/// where the version `is_lost` and the reason told with that; datagrams that were not sent, with the
-/// system's reason; and those whose fate is unknown.
+/// What a reader of the figures has to know: that a stream did not end as planned, which is left
+/// out where the version `is_lost` and the reason told with that; datagrams that were not sent,
+/// with the system's reason; and those whose fate is unknown.
 pub(super) fn warnings(rounds: &[UdpRound], is_lost: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     for direction in [Direction::Reverse, Direction::Forward] {
@@ -459,8 +459,8 @@ mod tests {
         }
     }
 
-    /// A stream of 6 s, 5096 datagrams, of which nothing came after 0.6 s; the rest was lost, or not
-    /// even sent.
+    /// A stream of 6 s, 5096 datagrams, of which nothing came after 0.6 s; the rest was lost, or
+    /// not even sent.
     fn broken(is_sent: bool) -> UdpRound {
         let end = if is_sent {
             sender(5096, 0)

@@ -50,8 +50,8 @@ fn is_too_much(found: &PathRate, left: f64) -> Option<String> {
     (!allows && !doubts).then(|| format!("left {left:.4e}: {found:#?}"))
 }
 
-/// One run, in which no figure but a bound above it is higher than the link, and none is told without a doubt that the flow
-/// did not leave.
+/// One run, in which no figure but a bound above it is higher than the link, and none is told
+/// without a doubt that the flow did not leave.
 pub(super) fn is_told_or_allowed_for(queue: &str, arguments: &[&str]) {
     if !permitted() {
         return;
@@ -70,7 +70,8 @@ pub(super) fn is_told_or_allowed_for(queue: &str, arguments: &[&str]) {
     let rates: Vec<f64> = found.iter().filter_map(|it| Some(it.rate.as_ref()?.estimate)).collect();
     assert!(!rates.is_empty(), "nothing was said: {found:#?}");
     let mut off: Vec<String> = found.iter().filter_map(|it| is_too_much(it, left)).collect();
-    // A most above the link is weak, and true: a method that a busy host cut short has no better one.
+    // A most above the link is weak, and true: a method that a busy host cut short has no better
+    // one.
     let told = found.iter().filter(|it| it.bound != RateBound::AtMost).filter_map(|it| it.rate.as_ref());
     let above = told.map(|rate| rate.estimate).filter(|rate| *rate > 1.05 * LINK);
     off.extend(above.map(|rate| format!("{rate:.4e} is above the link")));

@@ -146,8 +146,8 @@ impl Search {
         (self.first - found).abs() > STRAYED * found
     }
 
-    /// Whether all that was looked at was what another method said: how far apart the rates of these
-    /// fleets are is that method's choice, and no finding.
+    /// Whether all that was looked at was what another method said: how far apart the rates of
+    /// these fleets are is that method's choice, and no finding.
     pub(super) fn is_confirmed(&self) -> bool {
         self.confirmed
     }
