@@ -161,7 +161,7 @@ pub(crate) fn flow(session: &Session, options: &SocketOptions, test: u32) -> Res
 /// A cookie and a number.
 const ANSWERS_OF_AN_ENTRY: u64 = 2;
 
-/// Nobody has to open a port that let answers through before.
+/// The same cause where UDP was answered before: its port is open, and it has ceased.
 fn since_answered(cause: Cause, answers: u64) -> Cause {
     match cause {
         Cause::UdpBlocked if answers > 0 => Cause::UdpCeased(answers, None),

@@ -32,7 +32,7 @@ pub(crate) fn unreachable(
     Unreachable { stage, reason: reason(ceased, asked, lost_network.or(barred).as_deref()), advice }
 }
 
-/// Why trains ended without a word: those of one flow, while the control connection lives on.
+/// Why nothing came any more of the trains of a flow, while the control connection lives on.
 pub(crate) fn trains(ceased: &Ceased, direction: Direction, local: Option<IpAddr>) -> Unreachable {
     let lost_network = local.and_then(netaware_host::lost_network);
     let kept_in = ceased.unanswered == 0;

@@ -208,7 +208,6 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
     let at_once = request.follow.map_or(whole, |follow| follow.interval + request.time);
     let around = lease::around(&lanes, ways, 1);
     lane::reserve_all(&mut lanes, at_once + around + SLACK, stop, &mut watch);
-    learn_path_mtus(&mut lanes, request);
     if let Some(follow) = request.follow {
         following::follow(request, follow, &mut lanes, stop, &mut watch);
     } else {
@@ -244,6 +243,7 @@ pub(crate) fn path_rates(
     stop: &StopFlag,
     watch: &mut Watch<'_>,
 ) {
+    learn_path_mtus(lanes, requests);
     let known = host::known();
     let mut answers = Vec::new();
     let each = requests.iter().flat_map(|it| it.directions.each().iter().map(move |way| (it, *way)));
@@ -366,9 +366,10 @@ fn path_mtu(session: &Session, options: &SocketOptions) -> Option<u32> {
 
 /// Lets the system learn the MTU of each lane's path, so that no train has packets that are too big
 /// for it: these would be lost, and later ones sent in pieces.
-fn learn_path_mtus(lanes: &mut [Lane], request: &EstimationRequest) {
-    let options = &request.target.options;
-    let longest = request.packet.unwrap_or(MOST_MTU);
+fn learn_path_mtus(lanes: &mut [Lane], requests: &[EstimationRequest]) {
+    let Some(first) = requests.first() else { return };
+    let options = &first.target.options;
+    let longest = requests.iter().map(|request| request.packet.unwrap_or(MOST_MTU)).max().unwrap_or(MOST_MTU);
     std::thread::scope(|scope| {
         for lane in lanes.iter_mut().filter(|lane| lane.is_alive()) {
             let Some(session) = lane.session() else { continue };

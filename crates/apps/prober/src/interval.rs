@@ -81,7 +81,8 @@ impl IntervalMeter {
         let (every, over_at) = (self.every, self.over_at);
         let held = std::mem::take(&mut self.held[usize::from(direction == Direction::Reverse)]);
         let shows_nothing = |tick: &ReceiverTick| {
-            let is_empty = tick.bytes == ByteCount(0) && tick.packets == 0 && tick.lost == 0;
+            let is_udp = tick.streams == 0;
+            let is_empty = is_udp && tick.bytes == ByteCount(0) && tick.packets == 0 && tick.lost == 0;
             is_empty && over_at.is_some_and(|over| tick.end - tick.length >= over)
         };
         for tick in loss_split::placed(&held).into_iter().filter(|tick| !shows_nothing(tick)) {

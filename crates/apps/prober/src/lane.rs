@@ -219,7 +219,7 @@ impl Lane {
                 let heard = session.link.heard_since(began_at);
                 // What became of the session shows at once.
                 self.check("measure latency");
-                let is_udp = matches!(cause, Cause::UdpBlocked) && heard && self.is_alive();
+                let is_udp = is_without_answer(&cause) && heard && self.is_alive();
                 return if is_udp { Renewed::UdpBlocked } else { Renewed::Failed };
             }
         };
@@ -383,6 +383,11 @@ impl Lane {
         self.result.unreachable.get_or_insert(why);
         (self.echo, self.session) = (None, None);
     }
+}
+
+/// Whether no question over UDP was answered, be it that others had been before.
+fn is_without_answer(cause: &Cause) -> bool {
+    matches!(cause, Cause::UdpBlocked | Cause::UdpCeased(_, None))
 }
 
 /// What became of an attempt to open another UDP flow.

@@ -194,7 +194,10 @@ impl Course<'_, '_> {
             let (run, gone) = judge_flow(lane, request, (before, run), self.lease, &mut || {
                 watch.review(look + afterwards, &looks(look));
             });
-            self.gone[turn] = gone;
+            // A turn over TCP has looked into nothing.
+            if gone.is_some() {
+                self.gone[turn] = gone;
+            }
             run
         });
         if self.gone[turn].is_some() {

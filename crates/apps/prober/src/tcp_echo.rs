@@ -106,7 +106,11 @@ impl TcpEcho {
         Ok(EchoRun {
             order: EchoOrder { patience: ended.patience.span(), ..*order },
             transport: Transport::Tcp,
-            round: ended.log.finish(ended.counts).lasting(ended.last_verdict_at.since(start)),
+            round: ended
+                .log
+                .finish(ended.counts)
+                .lasting(ended.last_verdict_at.since(start))
+                .answered_within(ended.came_at.map_or(Span::ZERO, |at| at.since(start))),
             late_sends: ended.late_sends,
             worst_lateness: ended.worst_lateness,
             stamp_fallbacks: None,

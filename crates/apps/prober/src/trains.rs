@@ -66,7 +66,7 @@ pub(crate) struct Silence {
     pub(crate) packets: u64,
     /// Volleys that they were in.
     volleys: u32,
-    /// Others since, of which nothing left.
+    /// Volleys since then of which no packet left.
     kept_in: u32,
     /// Something had come before.
     pub(crate) after_some: bool,
@@ -105,6 +105,13 @@ impl Silence {
             self.ceasing.not_sent(began_at);
             self.ceasing.not_sent(sent_by);
         }
+    }
+
+    /// Packets of earlier volleys came after all, from a queue that is longer than they were waited
+    /// for.
+    fn came_late(&mut self, at: Mono) {
+        self.ceasing.came(at);
+        *self = Self { after_some: true, ceasing: self.ceasing, largest: self.largest, ..Self::default() };
     }
 
     /// Whether nothing came any more until the end, for longer than volleys are usually silent that
@@ -322,6 +329,9 @@ impl<'a> Trains<'a> {
             let caught = demand.during(clock::now, Span::ZERO, || socket.catch(&spec, stop));
             let caught = caught.map_err(|e| Cause::System(e.to_string()))?;
             self.unstamped += caught.unstamped;
+            if caught.late > 0 {
+                self.silence.came_late(clock::now());
+            }
             places.arrived(&mut report, caught.arrivals.iter().map(|(seq, at)| (*seq, at.0)));
             let times = self.times(number, &spec)?;
             places.sent(&mut report, times.into_iter());
@@ -516,6 +526,16 @@ mod tests {
         assert_eq!(after(12, 100, 40, true), Some((480, 0, true)));
         assert_eq!(after(12, 100, 40, false), Some((0, 480, true)), "the sending host let nothing out");
         assert_eq!(after(10, 100, 40, true), None, "less than a second");
+        let mut late = Silence::default();
+        let report = |came: bool| {
+            let arrivals = if came { vec![Arrival { number: 0, at: 1 }] } else { Vec::new() };
+            VolleyReport { trains: vec![TrainReport { sent: vec![Some(0); 40], arrivals }] }
+        };
+        for n in 0..20 {
+            late.observe(&volley(&[1]), &report(n < 5), [n * 100, n * 100 + 10, n * 100 + 20].map(at));
+            late.came_late(at(n * 100 + 30));
+        }
+        assert_eq!(late.ceased(Span::from_millis(60)), None, "they came too late to count, and came");
         assert_eq!(after(12, 100, 1, true), None, "pairs and single packets may be lost");
         assert_eq!(after(12, 1500, 40, true), None, "such long ones never came");
     }

@@ -427,7 +427,7 @@ impl Reach {
 
     /// How long to wait for the answer to a SYN, of which so many had none. No shorter than the
     /// system waits before it sends it again: one that a firewall of this host drops is known by
-    /// that.
+    /// that. Only where echoes have just become silent is it shorter.
     pub fn syn_patience(&self, unanswered: u32) -> Span {
         let wanted = self.waiting(doubled(SYN_PATIENCE, unanswered));
         // A host that has just fallen silent is found out by many questions, not by a long wait.

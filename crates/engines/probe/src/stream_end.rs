@@ -62,10 +62,17 @@ pub fn broke_off(sender: &UdpSenderEnd, receiver: &UdpReceiverEnd, schedule: Sch
     let not_sent = ((idle.secs_f64() / gap).round() as u64).min(sender.not_sent);
     let silent = idle + Span::from_secs_f64(gap * unanswered as f64);
     let ceased = Ceased { after: (due - silent).or_zero(), silent, unanswered, not_sent };
-    let is_long = silent >= USUAL_SILENCE && unanswered + not_sent >= MIN_SILENT;
+    // What the receiving host dropped had crossed the path.
+    let is_of_host =
+        receiver.drops.total().is_some_and(|drops| unanswered > 0 && drops >= unanswered.div_ceil(2))
+            || receiver.stood_still.is_some_and(|stood| stood >= silent / 2);
+    if is_of_host {
+        return None;
+    }
+    let is_long = silent >= USUAL_SILENCE && unanswered.saturating_add(not_sent) >= MIN_SILENT;
     // Before the last arrival so many were lost; as many in a row may be chance.
     let lost = receiver.highest.saturating_sub(receiver.received);
-    let chance = (lost + 1) as f64 / (receiver.highest + 2) as f64;
+    let chance = lost.saturating_add(1) as f64 / receiver.highest.saturating_add(2) as f64;
     let is_no_chance = idle >= USUAL_SILENCE || unanswered as f64 * chance.ln() <= CHANCE.ln();
     (is_long && is_no_chance).then_some(ceased)
 }
@@ -85,7 +92,7 @@ const CHANCE: f64 = 1e-6;
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::SendRefusal;
+    use netaware_record::{HostDrops, SendRefusal};
 
     use super::*;
 
@@ -136,6 +143,18 @@ mod tests {
         // A receiver that did not listen to the end knows nothing of it.
         let deaf = UdpReceiverEnd { observed: Some(1183), ..receiver(1183, 1183) };
         assert_eq!(judged(whole(2583), deaf), None);
+    }
+
+    #[test]
+    fn what_the_receiving_host_did_not_take_in_is_no_end_of_the_stream() {
+        let judged = |receiver| broke_off(&sender(2583, 0, 2999), &receiver, schedule(Some(GAP_PS)));
+        let drops = HostDrops { socket: Some(1350), ..HostDrops::default() };
+        assert!(judged(receiver(1183, 1183)).is_some());
+        assert_eq!(judged(UdpReceiverEnd { drops, ..receiver(1183, 1183) }), None);
+        let stopped = Some(Span::from_millis(1600));
+        assert_eq!(judged(UdpReceiverEnd { stood_still: stopped, ..receiver(1183, 1183) }), None);
+        // A peer may claim anything.
+        assert!(judged(receiver(1, u64::MAX)).is_none());
     }
 
     #[test]

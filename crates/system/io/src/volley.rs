@@ -40,6 +40,8 @@ pub struct Caught {
     pub arrivals: Vec<(u64, Mono)>,
     /// Stamps that are the application's because the kernel had none: they lean late by a wake-up.
     pub unstamped: u64,
+    /// Packets of earlier volleys that came only now.
+    pub late: u64,
 }
 
 impl VolleySocket {
@@ -106,7 +108,7 @@ impl VolleySocket {
     }
 
     /// Takes in the packets of a volley until all are there, none has come for its patience after
-    /// its planned end, or somebody stops it. Packets of other volleys are late ones and dropped.
+    /// its planned end, or somebody stops it. Packets of other volleys are late ones, counted and dropped.
     ///
     /// # Errors
     /// The socket failed.
@@ -133,6 +135,7 @@ impl VolleySocket {
             if header.kind != Kind::Data || header.flow != self.flow {
                 continue;
             }
+            caught.late += u64::from(header.seq < volley.first);
             let place = header.seq.checked_sub(volley.first).and_then(|place| usize::try_from(place).ok());
             let Some(seen) = place.and_then(|place| here.get_mut(place)) else { continue };
             if !std::mem::replace(seen, true) {

@@ -44,7 +44,7 @@ impl Metric {
 
     /// Why it is not judged although something of the kind is printed; `None` where nothing is.
     pub(crate) fn why_not_judged(&self, v: &VersionResult) -> Option<String> {
-        let is_loss = self.name.starts_with("udp.") && self.name.ends_with("loss");
+        let is_loss = self.name.starts_with("udp.") && self.name.ends_with(".loss");
         let wanted = |result: &&UdpResult| match result.pedigree.direction {
             Direction::Forward => !self.name.contains(".down"),
             _ => !self.name.contains(".up"),
@@ -486,9 +486,14 @@ fn figure(of: &'static str, rate: &Interval, bound: RateBound) -> Figure {
     Figure { of, value, bound }
 }
 
-/// The slowest of several: a bound below it leaves open whether a slower one is there.
+/// The slowest of several. A bound below it leaves open whether a slower one is there, and so does
+/// any link of which only the most is known.
 fn slowest(rates: impl Iterator<Item = Figure>) -> Option<Figure> {
-    rates.reduce(|one, other| if other.value < one.value { other } else { one })
+    let rates: Vec<Figure> = rates.collect();
+    let is_open = rates.iter().any(|it| it.bound == RateBound::AtMost);
+    let counts = rates.into_iter().filter(|it| !is_open || it.bound != RateBound::AtLeast);
+    let slowest = counts.reduce(|one, other| if other.value < one.value { other } else { one })?;
+    Some(if is_open { Figure { bound: RateBound::AtMost, ..slowest } } else { slowest })
 }
 
 fn best(result: &MatrixResult) -> Option<f64> {
@@ -509,6 +514,7 @@ mod tests {
         assert_eq!(rates(&[(100.0, None), (50.0, None), (700.0, AtLeast)]), Some((50.0, None)));
         assert_eq!(rates(&[(100.0, None), (30.0, AtLeast)]), Some((30.0, AtLeast)));
         assert_eq!(rates(&[(100.0, None), (80.0, AtMost)]), Some((80.0, AtMost)));
+        assert_eq!(rates(&[(100.0, None), (150.0, AtMost), (30.0, AtLeast)]), Some((100.0, AtMost)));
         assert_eq!(rates(&[]), Option::None);
     }
 

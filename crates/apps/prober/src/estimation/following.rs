@@ -11,6 +11,7 @@ use netaware_record::{Direction, RatePoint};
 use netaware_units::{Mono, Span};
 
 use super::{ENDLESS, EstimationRequest, Follow, SLACK, headers, instrument, share_of, turn};
+use crate::broke_off;
 use crate::host::{self, Known};
 use crate::lane::{self, Lane};
 use crate::lease;
@@ -85,6 +86,10 @@ pub(super) fn follow(
         if stop.is_raised() {
             // Who is stopped while waiting for the next round has measured all the same.
             lane.result.unreachable = None;
+        } else if let Some(ceased) = last.ceased.filter(|_| lane.is_alive()) {
+            // Of its last turn: whatever came in another one came before.
+            let why = broke_off::trains(&ceased, each.direction, lane.local);
+            lane.phase_broke_off("send trains", why);
         }
         let mut rate = path_rates::result(request.metric(), lane.version, each.direction, &last);
         rate.over_time = each.over_time;
@@ -183,7 +188,7 @@ impl Followed {
             // Each turn has a flow of its own: what an earlier one did not get says nothing of this
             // one.
             silence: done.silence,
-            broke_off: done.ceased.is_some(),
+            ceased: done.ceased,
         });
         // With the first trains of a new one the last turn would send more than the allowed load,
         // and have no time for a figure.

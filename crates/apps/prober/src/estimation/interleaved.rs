@@ -195,7 +195,7 @@ fn finish(
         headers: headers(version),
         during,
         silence,
-        broke_off: ceased.is_some() && !stop.is_raised(),
+        ceased,
     })
 }
 

@@ -6,6 +6,7 @@ use netaware_record::{
     PathRate, PathUse, PathVerdict, Pedigree, RateBound, RateMode, RatePoint, ReceiverTick, TcpResult,
     TightLink, VersionResult,
 };
+use netaware_stats::ceasing::Ceased;
 use netaware_stats::quantile::linear;
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
@@ -38,7 +39,7 @@ pub(crate) struct Estimated {
     /// What has not come at the end.
     pub(crate) silence: Silence,
     /// That was longer than volleys are silent: the method was not run to its end.
-    pub(crate) broke_off: bool,
+    pub(crate) ceased: Option<Ceased>,
 }
 
 /// The result of one direction over one version.
@@ -56,13 +57,8 @@ pub(crate) fn result(
     };
     // What was sent is known without a figure, too.
     let bytes = ByteCount(answer.map_or(done.sent_bytes, |answer| answer.bytes));
-    let mut flags = noticed(answer);
-    let mut words = words(answer);
-    if done.broke_off {
-        // What these say of traffic, of methods and of the time was the silence.
-        flags.retain(|flag| !is_made_by_silence(flag));
-        words = flags.iter().map(|flag| word(flag).to_owned()).collect();
-    }
+    let flags = noticed(answer);
+    let words = words(answer);
     let silent = Some(done.silence).filter(Silence::is_told);
     let is_silent = silent.is_some()
         || missing.as_ref().is_some_and(|it| matches!(it.reason, NoRate::NothingCame | NoRate::WentSilent));
@@ -392,11 +388,6 @@ fn noticed(answer: Option<&Estimate>) -> Vec<Flag> {
     flags
 }
 
-/// Whether trains that vanish make an estimator say so.
-fn is_made_by_silence(flag: &Flag) -> bool {
-    matches!(flag, Flag::Noisy | Flag::Ambiguous | Flag::CutShort | Flag::Lossy(_))
-}
-
 /// The verdict over one direction.
 pub(crate) fn path_use(direction: Direction, of: Use) -> PathUse {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
@@ -607,10 +598,10 @@ mod tests {
     }
 
     fn told(rate: f64, flags: &[Flag], unstamped: u64) -> PathRate {
-        told_of(rate, flags, unstamped, false)
+        told_of(rate, flags, unstamped)
     }
 
-    fn told_of(rate: f64, flags: &[Flag], unstamped: u64, broke_off: bool) -> PathRate {
+    fn told_of(rate: f64, flags: &[Flag], unstamped: u64) -> PathRate {
         let limited_by =
             Ceiling { by: "sending".into(), rate: BitRate(8_000_000_000), because: "1.5 us each".into() };
         let host = HonestRate {
@@ -660,19 +651,9 @@ mod tests {
             during: During::default(),
             host: Some(host),
             silence: Silence::default(),
-            broke_off,
+            ceased: None,
         };
         result(PathMetric::Capacity, IpVersion::V4, Direction::Forward, &done)
-    }
-
-    #[test]
-    fn trains_that_vanish_until_the_end_are_no_traffic_that_varies() {
-        let flags =
-            [Flag::Noisy, Flag::Ambiguous, Flag::CutShort, Flag::Lossy(0.7), Flag::Shaped { peak: 1e8 }];
-        let told = told_of(5e7, &flags, 0, true);
-        assert_eq!(told.flags, ["shaped"]);
-        assert!(!told.remarks.iter().any(|it| it.contains("traffic varied") || it.contains("disagree")));
-        assert_eq!(told_of(5e7, &flags, 0, false).flags.len(), 5);
     }
 
     #[test]

@@ -144,9 +144,8 @@ fn share_between(datagrams: u64) -> f64 {
     datagrams.saturating_sub(1) as f64 / datagrams.max(1) as f64
 }
 
-/// Since when nothing of the streams of one direction came, if nothing came of them until the end
-/// and of no later stream either: what comes later shows an outage that ended. Streams that ran at
-/// once are none of the other's later ones.
+/// Since when nothing of the last stream of one direction came, if nothing came until its end, nor
+/// of any stream that was begun later: what comes later shows an outage that ended.
 pub(super) fn broke_off(rounds: &[UdpRound], direction: Direction) -> Option<Ceased> {
     let last = rounds.iter().rposition(|round| round.order.plan.direction == direction)?;
     let round = &rounds[last];
@@ -167,7 +166,7 @@ fn ceased(ceased: &Ceased) -> String {
         (lost, 0) => format!("the last {lost} datagrams, sent over {silent}, were lost"),
         (lost, not_sent) => format!(
             "of the last {} datagrams, due over {silent}, {not_sent} were not sent, and {lost} were lost",
-            lost + not_sent
+            lost.saturating_add(not_sent)
         ),
     };
     format!("nothing arrived any more after {after}: {fate}")
@@ -265,17 +264,17 @@ fn planned(rounds: &[&UdpRound]) -> Option<BitRate> {
     bits.checked_div(time).and_then(|mean| u64::try_from(mean).ok()).map(BitRate)
 }
 
-/// What a reader of the figures has to know: that a stream did not end as planned, which is left
-/// out where the version `is_lost` and the reason told with that; datagrams that were not sent,
-/// with the system's reason; and those whose fate is unknown.
-pub(super) fn warnings(rounds: &[UdpRound], is_lost: bool) -> Vec<String> {
+/// What a reader of the figures has to know: that a stream did not end as planned; datagrams that
+/// were not sent, with the system's reason; and those whose fate is unknown. The first is left out
+/// where the version is unreachable, whose reason says it.
+pub(super) fn warnings(rounds: &[UdpRound], is_unreachable: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     for direction in [Direction::Reverse, Direction::Forward] {
         let way = direction.name();
         let mut own = rounds.iter().filter(|round| round.order.plan.direction == direction);
         if let Some(since) = broke_off(rounds, direction) {
             warnings.push(format!("UDP {way}: {}; the stream was not measured to its end", ceased(&since)));
-        } else if !is_lost && own.any(|round| round.ended.outcome == Outcome::Failed) {
+        } else if !is_unreachable && own.any(|round| round.ended.outcome == Outcome::Failed) {
             warnings.push(format!(
                 "UDP {way}: the stream did not end as planned; its figures stand for the time that was measured"
             ));

@@ -203,5 +203,7 @@ fn an_outage_of_an_earlier_turn_is_not_told_for_ever() {
     // A pause between turns is no time in which the path was gone.
     careful.came_now.observe(&train(59..60));
     careful.begin_turn();
-    assert_eq!(careful.came().longest.over, Span::ZERO);
+    careful.came_now.observe(&train(0..5));
+    careful.came_now.end_stretch();
+    assert_eq!(careful.came().longest.packets, 5);
 }
