@@ -229,6 +229,7 @@ mod tests {
         let udp = &mut record.versions[0].udp[0];
         udp.pedigree.direction = netaware_record::Direction::Forward;
         (udp.sent, udp.not_sent, udp.loss.lost, udp.loss.unknown) = (769, Some(1814), 0, 0);
+        (udp.loss.host, udp.loss.network) = (Some(0), Some(0));
         let judge = |text: &str| text.parse::<Threshold>().unwrap().judge(&record);
         for name in ["udp.loss", "udp.up.loss", "ipv4.udp.network-loss"] {
             let judged = judge(&format!("{name}<1%"));
@@ -237,6 +238,12 @@ mod tests {
                         stream by";
             assert_eq!(judged.found, want);
         }
+        // What the receiving host dropped is no loss by the network.
+        let mut of_host = record.clone();
+        let loss = &mut of_host.versions[0].udp[0].loss;
+        (loss.lost, loss.host, loss.network) = (76, Some(76), Some(0));
+        let judged = "udp.network-loss<1%".parse::<Threshold>().unwrap().judge(&of_host);
+        assert!(judged.found.starts_with("IPv4 up 0 % of"), "{judged:?}");
         assert_eq!(judge("udp.down.loss<1%").found, "no such figure was measured");
         assert_eq!(judge("rtt.p50<1s").found, "no such figure was measured");
         // Nor does the other direction speak for both.

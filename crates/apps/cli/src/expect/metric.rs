@@ -44,14 +44,16 @@ impl Metric {
 
     /// Why it is not judged although something of the kind is printed; `None` where nothing is.
     pub(crate) fn why_not_judged(&self, v: &VersionResult) -> Option<String> {
-        let is_loss = self.name.starts_with("udp.") && self.name.ends_with(".loss");
+        let is_loss = self.name.starts_with("udp.") && self.name.ends_with("loss");
         let wanted = |result: &&UdpResult| match result.pedigree.direction {
             Direction::Forward => !self.name.contains(".down"),
             _ => !self.name.contains(".up"),
         };
         let untold = v.udp.iter().filter(wanted).filter(|result| is_loss && udp_loss(result).is_none());
         let said = untold.filter_map(|result| {
-            let loss = figures::percent(result.loss_ratio()?);
+            let is_networks = self.name.ends_with("network-loss");
+            let loss = if is_networks { network_loss(result) } else { result.loss_ratio() };
+            let loss = figures::percent(loss?);
             Some(format!(
                 "{} {loss} of the {} of its datagrams that were sent and followed, which is too few to judge the stream by",
                 result.pedigree.direction.name(),
@@ -252,7 +254,7 @@ pub(crate) static METRICS: &[Metric] = &[
         udp(v, Some(Direction::Reverse), udp_loss)
     }),
     metric("udp.network-loss", Kind::Share, "UDP loss less what a host dropped", |v| {
-        udp(v, None, |r| udp_loss(r).and_then(|_| ratio(r.loss.network?, r.sent - r.loss.unknown)))
+        udp(v, None, |r| udp_loss(r).and_then(|_| network_loss(r)))
     }),
     metric("udp.jitter", Kind::Time, "smoothed interarrival jitter (RFC 3550)", |v| {
         udp(v, None, |r| Some(r.receiver.as_ref()?.jitter?.0 as f64))
@@ -456,6 +458,11 @@ fn owd_delay(
 /// loss of the rest says nothing of a stream that was to last longer.
 fn udp_loss(result: &UdpResult) -> Option<f64> {
     result.loss_ratio().filter(|_| result.known_share() >= LEAST_KNOWN)
+}
+
+/// Share of the datagrams with a known fate that were lost on the way.
+fn network_loss(result: &UdpResult) -> Option<f64> {
+    ratio(result.loss.network?, result.sent.saturating_sub(result.loss.unknown))
 }
 
 /// Share of a planned stream that must have been sent and followed to its end.
