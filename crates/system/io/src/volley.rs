@@ -108,7 +108,8 @@ impl VolleySocket {
     }
 
     /// Takes in the packets of a volley until all are there, none has come for its patience after
-    /// its planned end, or somebody stops it. Packets of other volleys are late ones, counted and dropped.
+    /// its planned end, or somebody stops it. Packets of other volleys are late ones, counted and
+    /// dropped.
     ///
     /// # Errors
     /// The socket failed.

@@ -39,8 +39,8 @@ pub(super) fn run(course: &Course<'_>) -> io::Result<Ended> {
     Ok(ended)
 }
 
-/// TCP sends a segment that is lost three times in a row again after 1.4 s (time-outs of 0.2, 0.4 and
-/// 0.8 s), and its answer comes then: the connection does not stand still.
+/// TCP sends a segment that is lost three times in a row again after 1.4 s (time-outs of 0.2, 0.4
+/// and 0.8 s), and its answer comes then: the connection does not stand still.
 const LOST_IN_A_ROW: i64 = 3;
 
 fn give_up(mut ended: Ended, asked_at: Mono, why: Broken) -> io::Result<Ended> {
