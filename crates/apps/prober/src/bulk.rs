@@ -226,7 +226,7 @@ struct Unheard {
     /// Every receiver has given up by then, and its report has come.
     latest: Mono,
     moved_at: Option<Mono>,
-    /// What has been said: until when it is waited for.
+    /// Until when the end is waited for, as was announced last.
     until: Option<Mono>,
 }
 

@@ -357,7 +357,7 @@ fn without_opening(lane: &mut Lane, time: Span) -> Span {
     left
 }
 
-/// As the system knows it, of the control connection or for datagrams.
+/// The path MTU that the system knows, for the control connection or for datagrams.
 fn path_mtu(session: &Session, options: &SocketOptions) -> Option<u32> {
     let of_connection = session.link.tcp_info().map(|info| info.path_mtu);
     let of_datagrams = netaware_io::path_mtu::known(session.link.peer(), options);

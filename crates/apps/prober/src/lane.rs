@@ -217,7 +217,7 @@ impl Lane {
             Ok(fresh) => fresh,
             Err(cause) => {
                 let heard = session.link.heard_since(began_at);
-                // What became of the session shows at once.
+                // If the session has ended, that shows at once.
                 self.check("measure latency");
                 let is_udp = is_without_answer(&cause) && heard && self.is_alive();
                 return if is_udp { Renewed::UdpBlocked } else { Renewed::Failed };

@@ -87,7 +87,7 @@ pub(super) fn follow(
             // Who is stopped while waiting for the next round has measured all the same.
             lane.result.unreachable = None;
         } else if let Some(ceased) = last.ceased.filter(|_| lane.is_alive()) {
-            // Of its last turn: whatever came in another one came before.
+            // The silence is that of the last turn: what came in other turns came before it.
             let why = broke_off::trains(&ceased, each.direction, lane.local);
             lane.phase_broke_off("send trains", why);
         }
