@@ -73,7 +73,8 @@ pub(crate) struct Watch<'a> {
     is_draining_said: bool,
     /// How much time is needed once the running transfer is over.
     afterwards: Afterwards,
-    /// That the end of a transfer is overdue has been said, where what follows is planned anew.
+    /// That the end of the running transfer is overdue has been said, where what follows is planned
+    /// anew.
     is_overdue_said: bool,
 }
 
@@ -186,7 +187,7 @@ impl<'a> Watch<'a> {
 
     /// What is to be done after the transfer that begins now.
     pub(crate) fn will_go_on_for(&mut self, afterwards: Afterwards) {
-        self.afterwards = afterwards;
+        (self.afterwards, self.is_overdue_said) = (afterwards, false);
     }
 
     /// A transfer that was asked for has begun and is over in `lasts`.
@@ -228,8 +229,9 @@ impl<'a> Watch<'a> {
         self.review(at_most + self.afterwards.least(), OVERDUE);
     }
 
-    /// The transfer that runs takes `at_most` longer, which is the worst that can come. Said once:
-    /// what it has really taken is known when it is over, and what follows is planned by that.
+    /// The transfer that runs takes `at_most` longer, which is the worst that can come. Said once
+    /// of each transfer: what it has really taken is known when it is over, and what follows is
+    /// planned by that.
     fn may_take(&mut self, at_most: Span, why: &str) {
         let whole = self.done() + at_most + self.afterwards.least();
         if !self.is_overdue_said && is_longer(self.total, whole) {
@@ -427,5 +429,18 @@ mod tests {
             .1,
             Vec::<String>::new()
         );
+    }
+
+    #[test]
+    fn a_second_transfer_that_ends_later_than_the_first_one_made_known_is_announced_as_well() {
+        let (total, notes) = said(15, Afterwards::AtLeast(Span::ZERO), |watch| {
+            for at_most in [18_000, 24_000] {
+                watch.will_go_on_for(Afterwards::AtLeast(Span::from_secs(1)));
+                watch.ends_late(Span::from_millis(at_most));
+            }
+        });
+        let [_, second] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(second.starts_with("this may take up to 27.0 s instead of 19.0 s: "), "{second}");
+        assert!(total >= Span::from_secs(25), "{total}");
     }
 }

@@ -83,7 +83,9 @@ impl Hops {
         // Who rations what it says of closed ports says nothing for seconds.
         let everybody = self.ceasing.ceased(self.patience.max(UNKNOWN));
         let of_end = self.end_ceasing.ceased(self.patience).filter(|_| self.end_ceasing.has_come());
-        let ceased = of_end.or(everybody);
+        // Where nobody answers any more, the last answer is that of whoever gave it.
+        let of_all = of_end.and_then(|_| self.ceasing.ceased(self.patience));
+        let ceased = of_all.or(of_end).or(everybody);
         ceased.filter(|_| !self.stopped)
     }
 
