@@ -108,8 +108,9 @@ impl Turn<'_, '_> {
 
     /// Somebody answered, and then no more until the end.
     pub(crate) fn breaks_off(&mut self, ceased: &Ceased) {
+        let refused = self.socket.counts().refused;
         let local = self.socket.local().map(ZonedIp::ip);
-        self.result.unreachable = Some(broke_off::unreachable(ceased, "questions", local, None));
+        self.result.unreachable = Some(broke_off::unreachable(ceased, "questions", local, None, refused));
     }
 
     /// The advice to give where nobody answered: `usual`, unless this host knows the reason.

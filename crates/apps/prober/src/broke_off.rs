@@ -9,16 +9,20 @@ use crate::report;
 use crate::stage::OWN_HOST;
 
 /// Why it was not measured to its end. `asked` names the questions; `local` is this host's address,
-/// whose interface may be down, and `to` the other end, to which it may let nothing out.
+/// whose interface may be down, and `to` the other end, to which it may let nothing out. `refused`
+/// is what the system said of questions that it did not send.
 pub(crate) fn unreachable(
     ceased: &Ceased,
     asked: &str,
     local: Option<IpAddr>,
     to: Option<SocketAddr>,
+    refused: Option<i32>,
 ) -> Unreachable {
     let lost_network = local.and_then(netaware_host::lost_network);
     let is_own = lost_network.is_some();
-    let barred = || local.zip(to).and_then(|(local, to)| report::refused_here(local, to));
+    let mostly_kept_in = ceased.not_sent > ceased.unanswered;
+    let told = refused.filter(|_| mostly_kept_in).map(report::refusal);
+    let barred = || told.or_else(|| local.zip(to).and_then(|(local, to)| report::refused_here(local, to)));
     let barred = if is_own { None } else { barred() };
     let advice = if is_own {
         "bring it up, and try again"
@@ -28,7 +32,7 @@ pub(crate) fn unreachable(
         "a way there or back has failed, or the other end has: try again, and see whether it still answers"
     };
     let (stage, advice) = ("measure".to_owned(), advice.to_owned());
-    let barred = barred.map(|why| format!("this host lets no packets out to the responder: {why}"));
+    let barred = barred.map(|why| format!("this host lets no packets out to the other end: {why}"));
     Unreachable { stage, reason: reason(ceased, asked, lost_network.or(barred).as_deref()), advice }
 }
 

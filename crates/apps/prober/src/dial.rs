@@ -51,12 +51,12 @@ fn among<T: Send + 'static>(
         let may_begin = begun < MOST_ATTEMPTS && (begun == 0 || left > again_after);
         tell = tell.filter(|_| may_begin);
         if let Some(tell) = &tell {
-            let (tell, own) = (tell.clone(), connect.clone());
+            let (tell, own, earlier) = (tell.clone(), connect.clone(), begun);
             let attempt = move || {
                 let began_at = clock::now();
                 let connected = own(left);
                 // Who has another connection by now does not listen.
-                let _ = tell.send((connected, clock::now() - began_at));
+                let _ = tell.send((connected, clock::now() - began_at, earlier));
             };
             let spawned = std::thread::Builder::new().name("connect".into()).spawn(attempt);
             begun += u32::from(spawned.is_ok());
@@ -65,8 +65,9 @@ fn among<T: Send + 'static>(
         let failure =
             |kind: ErrorKind| ConnectError::System { operation: "connect to", address, source: kind.into() };
         match told.recv_timeout(again_after.to_std()) {
-            Ok((Ok(stream), took)) => return Ok(Dialled { stream, took, unanswered: begun - 1 }),
-            Ok((Err(error), _)) => {
+            // Those that were begun later have had less time.
+            Ok((Ok(stream), took, earlier)) => return Ok(Dialled { stream, took, unanswered: earlier }),
+            Ok((Err(error), ..)) => {
                 failed += 1;
                 if failed >= begun || !is_unanswered(&error) {
                     return Err(error);
@@ -129,6 +130,20 @@ mod tests {
         let (result, _) = dialled(|n, patience| if n == 0 { never(patience) } else { Ok("another port") });
         let dialled = result.unwrap();
         assert_eq!((dialled.stream, dialled.unanswered), ("another port", 1));
+    }
+
+    #[test]
+    fn the_first_connection_of_a_far_path_is_answered_though_another_one_was_begun() {
+        let (result, attempts) = dialled(|n, patience| match n {
+            0 => {
+                clock::sleep(Span::from_millis(60));
+                Ok("first")
+            }
+            _ => never(patience),
+        });
+        let dialled = result.unwrap();
+        assert_eq!((dialled.stream, dialled.unanswered), ("first", 0));
+        assert!(attempts > 1);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! An attached UDP flow that answers, and the trains of requests that run over it.
 
+use netaware_engine::NotSent;
 use netaware_host::CpuSnapshot;
 use netaware_io::options::SocketOptions;
 use netaware_io::probe_socket::{ProbeSocket, Stamping};
@@ -109,6 +110,8 @@ pub(crate) struct EchoRun {
     pub(crate) round: EchoRound,
     pub(crate) late_sends: u64,
     pub(crate) worst_lateness: Span,
+    /// Why the last request that never left this host did not.
+    pub(crate) why_not_sent: Option<NotSent>,
     pub(crate) stamp_fallbacks: Option<u64>,
     /// Lost requests after the last one that was answered.
     pub(crate) lost_at_end: u64,
@@ -258,6 +261,7 @@ impl EchoFlow {
                 .answered_within(last_answer_at.since(start)),
             late_sends: drive.late_sends,
             worst_lateness: drive.worst_lateness,
+            why_not_sent: drive.why_not_sent,
             stamp_fallbacks: Some(drive.stamp_fallbacks),
             lost_at_end,
             ceasing,

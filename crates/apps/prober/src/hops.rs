@@ -115,13 +115,13 @@ fn over(request: &HopsRequest, known: &Known, turn: &mut Turn<'_, '_>) {
         }
         let Turn { socket, stop, .. } = turn;
         let report = demand.during(clock::now, Span::ZERO, || socket.run(&round, stop));
-        method.take(&report);
+        // What has not left then, or has no answer yet, is nobody's fault.
         if turn.stop.is_raised() {
-            // What has not left then is nobody's fault.
             method.stop();
         } else {
             departures.observe_round(&round, &report);
         }
+        method.take(&report);
     }
     let took = clock::now() - began_at;
     let mut found = method.finding();

@@ -8,6 +8,7 @@ use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
 use netaware_record::{FailedPhase, HostInfo, IpVersion, Outcome, Unreachable, VersionResult};
 use netaware_units::{ByteCount, Mono, SendRate, Span};
+use netaware_wire::control::PING_EVERY;
 
 use crate::attach;
 use crate::echo::{EchoFlow, EchoOrder, EchoRun, EchoSizes, Overdue};
@@ -303,6 +304,13 @@ impl Lane {
         self.broke || self.has_lost_udp
     }
 
+    /// Whether the session lives, and something came over its connection at least as often as pings
+    /// are answered.
+    pub(crate) fn was_heard_throughout(&self) -> bool {
+        let pause = self.session.as_ref().and_then(|session| session.link.longest_pause());
+        pause.is_some_and(|(from, until)| until - from <= PING_EVERY + self.round_trip() + A_LITTLE)
+    }
+
     pub(crate) fn is_alive(&self) -> bool {
         self.session.is_some()
     }
@@ -373,6 +381,21 @@ impl Lane {
         }
         if !self.warnings.contains(&warning) {
             self.warnings.insert(0, warning);
+        }
+    }
+
+    /// Of a version that fell silent while nothing came over another one either, though that one
+    /// lived on: the responder or what both have in common stood still.
+    fn note_that_nobody_went_on(&mut self, pauses: &[(Mono, Mono)]) {
+        let Some((died_at, failure)) = &mut self.fell_silent else { return };
+        let Cause::Unheard(silence) = failure.cause else { return };
+        let shared = |(from, until): &(Mono, Mono)| {
+            let from = (*from).max(*died_at - silence);
+            (*until).min(*died_at) - from
+        };
+        if pauses.iter().any(|pause| shared(pause) * 2 > silence) && self.result.unreachable.is_some() {
+            failure.cause = Cause::UnheardOverBoth(silence);
+            self.result.unreachable = Some(failure.unreachable());
         }
     }
 
@@ -550,6 +573,8 @@ pub(crate) fn outcome(lanes: &[Lane], stop: &StopFlag) -> Outcome {
     }
 }
 
+/// By which an answer to a ping may be late on a path that is up: TCP sends it again by then.
+const A_LITTLE: Span = Span::from_millis(500);
 /// Pings leave once a second, and the patience of one version is longer by its round trips.
 const TOGETHER: Span = Span::from_secs(3);
 /// An echo flow so young, beside its round trips, is not opened again.
@@ -559,6 +584,11 @@ const JUST_OPENED: Span = Span::from_millis(50);
 pub(crate) fn note_single_loss(lanes: &mut [Lane]) {
     if !lanes.iter().any(Lane::is_alive) {
         return;
+    }
+    let pauses: Vec<_> =
+        lanes.iter().filter_map(|lane| lane.session.as_ref()?.link.longest_pause()).collect();
+    for lane in lanes.iter_mut() {
+        lane.note_that_nobody_went_on(&pauses);
     }
     for unreachable in lanes.iter_mut().filter_map(|lane| lane.result.unreachable.as_mut()) {
         if [ASK_FOR_SERVE, ASK_FOR_PATH].contains(&unreachable.advice.as_str()) {
@@ -585,6 +615,25 @@ pub(crate) fn turns(lanes: usize, round: u16) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_version_that_stood_still_as_well_is_not_said_to_have_gone_on() {
+        let at = |millis: i64| Mono(0) + Span::from_millis(millis);
+        let advice = |pause: (i64, i64)| {
+            let mut lane = Lane::empty(IpVersion::V6);
+            let failure = Failure::new("measure", None, Cause::Unheard(Span::from_secs(4)));
+            lane.result.unreachable = Some(failure.unreachable());
+            lane.fell_silent = Some((at(12_000), failure));
+            lane.note_that_nobody_went_on(&[(at(pause.0), at(pause.1))]);
+            lane.result.unreachable.unwrap().advice
+        };
+        for pause in [(8_000, 12_000), (8_500, 11_500), (6_000, 11_000)] {
+            assert!(advice(pause).contains("both IP versions fell silent"), "{pause:?}");
+        }
+        for pause in [(11_000, 12_000), (2_000, 8_500)] {
+            assert_eq!(advice(pause), ASK_FOR_PATH, "{pause:?}");
+        }
+    }
 
     #[test]
     fn two_versions_that_fall_silent_together_do_not_blame_the_responder_alone() {

@@ -49,9 +49,19 @@ struct Shared {
     absence: Mutex<Absence>,
     /// When the reader found the responder gone; nanoseconds.
     died_at: AtomicU64,
+    /// Of all times between two signs of life, the longest one.
+    longest_pause: Mutex<Option<(Mono, Mono)>>,
 }
 
 impl Shared {
+    /// Nothing came between these two.
+    fn paused(&self, from: Mono, until: Mono) {
+        let mut longest = self.longest_pause.lock().unwrap_or_else(PoisonError::into_inner);
+        if longest.is_none_or(|(a, b)| until - from > b - a) {
+            *longest = Some((from, until));
+        }
+    }
+
     fn absence(&self) -> MutexGuard<'_, Absence> {
         self.absence.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -128,6 +138,7 @@ impl Link {
             closing: Arc::clone(&closing),
             shared: Arc::clone(&shared),
             silence: Silence::new(answered_at, clock::suspended(), answered_at - asked_at).over(path),
+            looked_at: answered_at,
             is_welcome: false,
             tell,
             over,
@@ -165,6 +176,11 @@ impl Link {
     /// Whether anything of the responder has come since then.
     pub(crate) fn heard_since(&self, at: Mono) -> bool {
         self.shared.life_at.load(Ordering::Acquire) >= at.0
+    }
+
+    /// When nothing came of the responder for the longest time, neither an answer nor data.
+    pub(crate) fn longest_pause(&self) -> Option<(Mono, Mono)> {
+        *self.shared.longest_pause.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the answer to a message may take beyond the responder's own time: as its answers to
@@ -279,6 +295,8 @@ struct Reader {
     closing: Arc<AtomicBool>,
     shared: Arc<Shared>,
     silence: Silence,
+    /// When it was last looked whether this host had been away.
+    looked_at: Mono,
     tell: Sender<Result<ServerMessage, Cause>>,
     over: StopFlag,
     /// Pings are asked for from then on: before, a responder with a key takes them for an answer to
@@ -306,11 +324,11 @@ impl Reader {
         let mut chunk = vec![0; 16 * 1024];
         let mut pinged_at: Option<Mono> = None;
         let mut pings = 0;
+        let mut heard_at = clock::now();
         while !self.closing.load(Ordering::Acquire) {
-            let waits_from = clock::now();
-            self.shared.absence().due_at = Some(waits_from + READER_WAKES);
+            self.shared.absence().due_at = Some(clock::now() + READER_WAKES);
             let read = self.stream.read(&mut chunk);
-            self.look_for_absence(waits_from);
+            self.look_for_absence();
             match read {
                 Ok(0) => return Err(Cause::Lost("closed by the responder".into())),
                 Ok(read) => {
@@ -325,8 +343,12 @@ impl Reader {
                 Err(e) if is_timeout(&e) => {}
                 Err(e) => return Err(Cause::Lost(e.to_string())),
             }
-            let now = clock::now();
-            self.silence.heard(Mono(self.shared.life_at.load(Ordering::Acquire)));
+            // Before anybody's silence is judged: this host may have been stopped at any instant.
+            let now = self.look_for_absence();
+            let life_at = Mono(self.shared.life_at.load(Ordering::Acquire));
+            self.silence.heard(life_at);
+            self.shared.paused(heard_at, if life_at > heard_at { life_at } else { now });
+            heard_at = heard_at.max(life_at);
             self.shared.round_trip.store(self.silence.round_trip().0, Ordering::Release);
             if let Some(silence) = self.silence.too_long(now) {
                 return Err(Cause::Unheard(silence));
@@ -342,9 +364,11 @@ impl Reader {
         Ok(())
     }
 
-    /// A wait that took much longer than it was to is one in which this host did not run.
-    fn look_for_absence(&mut self, from: Mono) {
+    /// Where much more time has passed since the last look than a wait takes, this host did not run
+    /// meanwhile. Says what time it is.
+    fn look_for_absence(&mut self) -> Mono {
         let now = clock::now();
+        let from = std::mem::replace(&mut self.looked_at, now);
         let away = self.silence.waited(from, now, READER_WAKES, clock::suspended());
         let mut absence = self.shared.absence();
         absence.due_at = None;
@@ -352,6 +376,7 @@ impl Reader {
             absence.away += away;
             absence.back_at = now;
         }
+        now
     }
 
     /// Hands on every whole message in `pending`; false when nobody listens any more.

@@ -184,8 +184,8 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                         fell_silent(last, &flow.run.counts, request.interval, flow.run.patience)
                     });
                     let local = flow.run.local.map(|local| local.ip());
-                    result.unreachable =
-                        ceased.map(|ceased| broke_off::unreachable(&ceased, "packets", local, Some(to)));
+                    result.unreachable = ceased
+                        .map(|ceased| broke_off::unreachable(&ceased, "packets", local, Some(to), None));
                     let mut owd = report::owd::result(*version, request, &flow);
                     if let Some(ceased) = ceased {
                         owd.unknown_are(ceased.unanswered);
@@ -256,7 +256,10 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
     }
     let apart: Vec<Option<Span>> = logs.iter().map(|log| log.as_ref().and_then(apart)).collect();
     let unknown = logs.iter().zip(&apart).filter(|(log, apart)| log.is_some() && apart.is_none()).count();
-    let (seen, careful) = intervals(request, apart.iter().flatten().copied().sum(), unknown);
+    // Whoever says that a port is closed is sent next to nothing.
+    let silent = unknown.saturating_sub(closed.iter().filter(|is_closed| **is_closed).count());
+    let together = together(&apart, silent);
+    let (seen, careful) = intervals(request, together, unknown);
     let (slower, most_careful) = (request.every(seen), request.every(careful));
     let each = apart.iter().zip(&closed).map(|(apart, is_closed)| match apart {
         _ if *is_closed => most_careful.of_a_closed_port(),
@@ -266,7 +269,7 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
     let each = each.collect();
     let is_known = apart.iter().any(Option::is_some);
     Slowed {
-        warning: warning_of(request, &apart, seen, careful, unknown),
+        warning: warning_of(request, together, seen, careful, unknown),
         request: match heard {
             Heard::Closed => most_careful.of_a_closed_port(),
             _ if is_known => slower,
@@ -277,24 +280,33 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
     }
 }
 
-/// The interval of versions that answered, whose packets came so far apart together, and that of
-/// `unknown` versions that did not.
+/// How far apart packets of all versions come together. One that is silent is taken for a sharer
+/// of the same path: what it is sent passes the same narrow link, answered or not.
+fn together(apart: &[Option<Span>], silent: usize) -> Span {
+    let known = apart.iter().flatten().count();
+    let sum: Span = apart.iter().flatten().copied().sum();
+    let (all, known) = (known + silent, known.max(1));
+    sum * i64::try_from(all).unwrap_or(1) / i64::try_from(known).unwrap_or(1)
+}
+
+/// The interval of versions that answered, where packets come so far apart together, and that of
+/// `unknown` versions that did not, which is no shorter.
 fn intervals(request: &OwdRequest, together: Span, unknown: usize) -> (Span, Span) {
     let length = u32::try_from(request.length).unwrap_or(u32::MAX);
     let each = careful::unknown(length).bit_rate().time_for(ByteCount(u64::from(length)));
     let careful = each * i64::try_from(unknown).unwrap_or(1);
-    ((together * 5 / 4).max(request.interval), careful.max(request.interval))
+    let seen = (together * 5 / 4).max(request.interval);
+    (seen, careful.max(seen))
 }
 
 fn warning_of(
     request: &OwdRequest,
-    apart: &[Option<Span>],
+    together: Span,
     seen: Span,
     careful: Span,
     unknown: usize,
 ) -> Option<String> {
     let usual = request.interval;
-    let together: Span = apart.iter().flatten().copied().sum();
     let came = (seen > usual)
         .then(|| format!("packets came no closer than {together} apart: they are sent every {seen} instead of every {usual}"));
     let silent = (unknown > 0 && careful > usual).then(|| {
@@ -639,9 +651,9 @@ mod tests {
         let rows = [
             (Span::ZERO, 0, (10, 10)),
             (millis(4), 0, (10, 10)),
-            (millis(40), 0, (50, 10)),
+            (millis(40), 0, (50, 50)),
             (millis(4), 1, (10, 46)),
-            (millis(40), 1, (50, 46)),
+            (millis(40), 1, (50, 50)),
             (Span::ZERO, 2, (10, 92)),
         ];
         for (together, unknown, (seen, careful)) in rows {
@@ -653,6 +665,15 @@ mod tests {
         assert_eq!((slower.count, request.every(millis(10)).count), (108, 1000));
         let kept = OwdRequest { slowing: Slowing::KeepsCount, ..request };
         assert_eq!(kept.every(millis(92)).count, 1000);
+    }
+
+    #[test]
+    fn versions_that_share_a_slow_path_share_its_rate_where_only_one_has_answered() {
+        let apart = Span::from_millis(60);
+        assert_eq!(together(&[Some(apart), None], 1), apart * 2);
+        assert_eq!(together(&[Some(apart), Some(apart * 2)], 0), apart * 3);
+        assert_eq!(together(&[Some(apart), None], 0), apart, "its port is closed");
+        assert_eq!(together(&[None, None], 2), Span::ZERO);
     }
 
     #[test]

@@ -143,9 +143,12 @@ fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
         while let Some(round) = method.next(clock::now()) {
             let Turn { socket, stop, .. } = turn;
             let report = demand.during(clock::now, Span::ZERO, || socket.run(&round, stop));
+            if turn.stop.is_raised() {
+                // What has no answer yet was not waited for.
+                method.stop();
+            }
             method.take(&report);
             if turn.stop.is_raised() {
-                method.stop();
                 continue;
             }
             departures.observe_round(&round, &report);

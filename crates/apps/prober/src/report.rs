@@ -82,6 +82,8 @@ pub(crate) struct Findings {
     pub(crate) bins: Option<HistogramShape>,
     pub(crate) tcp: Vec<TcpRound>,
     pub(crate) udp: Vec<UdpRound>,
+    /// Its control connection was never silent for longer than messages take: the path was up.
+    pub(crate) was_heard_throughout: bool,
 }
 
 impl Findings {
@@ -183,6 +185,9 @@ pub(crate) fn finish(
     for (_, found) in lanes.iter().zip(findings.iter_mut()).filter(|(lane, _)| lane.has_fallen_silent()) {
         found.forget_the_end();
     }
+    for (lane, found) in lanes.iter().zip(findings.iter_mut()) {
+        found.was_heard_throughout = lane.was_heard_throughout();
+    }
     let findings = &*findings;
     lane::note_common_silence(&mut lanes);
     lane::note_single_loss(&mut lanes);
@@ -206,6 +211,7 @@ pub(crate) fn finish(
         warnings.extend(of_udp.into_iter().map(|warning| format!("{name}: {warning}")));
         warnings.extend(route::Shift::of(found).map(|shift| shift.warning(result.version)));
         warnings.extend(latency::bad_answers(found).map(|warning| format!("{name}: {warning}")));
+        warnings.extend(latency::kept_in(found).map(|warning| format!("{name}: {warning}")));
         warnings.extend(outages::warning(found).map(|warning| format!("{name}: {warning}")));
         let fell = tcp::fell_behind(&result.tcp, &result.udp, &found.tcp);
         warnings.extend(fell.into_iter().map(|warning| format!("{name}: {warning}")));

@@ -113,6 +113,7 @@ impl TcpEcho {
                 .answered_within(ended.came_at.map_or(Span::ZERO, |at| at.since(start))),
             late_sends: ended.late_sends,
             worst_lateness: ended.worst_lateness,
+            why_not_sent: None,
             stamp_fallbacks: None,
             lost_at_end: ended.lost_at_end,
             ceasing,

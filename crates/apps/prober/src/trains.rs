@@ -353,7 +353,7 @@ impl<'a> Trains<'a> {
         // The last packets may have to wait in a queue for as long as anybody waits for them, and
         // the answer behind others in one of the other direction.
         let mut until = clock::now() + spec.planned() + spec.patience * 2 + ANSWER_PATIENCE;
-        let mut found = Vec::new();
+        let (mut found, mut has_ended) = (Vec::new(), false);
         while let Some(message) = self.session.next(until)? {
             if test_of(&message) != Some(self.test) {
                 continue;
@@ -369,13 +369,18 @@ impl<'a> Trains<'a> {
                     until = until.max(clock::now() + ANSWER_PATIENCE);
                 }
                 ServerMessage::Error { code, message, .. } => return Err(Cause::Refused(code, message)),
+                // A responder that is stopped says so right after it has ended its tests.
                 ServerMessage::Finished { .. } => {
-                    return Err(Cause::Protocol("it ended the trains by itself".into()));
+                    (has_ended, until) = (true, clock::now() + ANSWER_PATIENCE);
                 }
                 _ => {}
             }
         }
-        Err(Cause::Silent(ANSWER_PATIENCE))
+        Err(if has_ended {
+            Cause::Protocol("it ended the trains by itself".into())
+        } else {
+            Cause::Silent(ANSWER_PATIENCE)
+        })
     }
 
     fn spec(&self, volley: &Volley) -> VolleySpec {

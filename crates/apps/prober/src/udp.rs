@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use netaware_io::stop::StopFlag;
+use netaware_io::udp_stream::SHORTEST_GAP_PS;
 use netaware_record::{IpVersion, Record};
 use netaware_stats::patience;
 use netaware_units::{SendRate, Span};
@@ -47,6 +48,13 @@ pub fn udp(request: &UdpRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         let known = known.borrow();
         let rates = known.iter().find(|(version, _)| *version == lane.version);
         let orders = orders(request, rounds, rates.map_or(&[][..], |(_, rates)| rates));
+        if is_too_close(request) {
+            let apart = Span::from_nanos((SHORTEST_GAP_PS / 1000).cast_signed());
+            lane.warn(&format!(
+                "datagrams that are paced leave no closer than {apart} apart, and that is what was planned; -b 0 sends \
+                 as fast as the host can, many with one call"
+            ));
+        }
         let done = transfer::udp(lane, &request.target, &orders, stop, watch);
         if done.iter().any(has_broken_its_times) {
             lane.warn(
@@ -96,13 +104,7 @@ fn orders(request: &UdpRequest, rounds: u16, careful: &[SendRate]) -> Vec<UdpOrd
         }
         typed => typed,
     };
-    // A rate is that of all datagrams of a burst.
-    let gap_ps = |pace: Pace| {
-        pace.gap_ps(request.length.saturating_mul(match pace {
-            Pace::Rate(_) | Pace::AtMost(_) => request.burst.max(1),
-            Pace::Unlimited | Pace::Spacing(_) => 1,
-        }))
-    };
+    let gap_ps = |pace: Pace| typed_gap_ps(request, pace).map(|gap| gap.max(SHORTEST_GAP_PS));
     let order = |(index, direction): (usize, &_)| UdpOrder {
         plan: UdpPlan {
             direction: *direction,
@@ -129,6 +131,19 @@ fn orders(request: &UdpRequest, rounds: u16, careful: &[SendRate]) -> Vec<UdpOrd
     };
     let planned = |order: UdpOrder| UdpOrder { planned: order.plan.rate().and_then(SendRate::new), ..order };
     request.directions.each().iter().enumerate().map(order).map(planned).collect()
+}
+
+/// From datagram to datagram, or from burst to burst: a rate is that of all datagrams of a burst.
+fn typed_gap_ps(request: &UdpRequest, pace: Pace) -> Option<u64> {
+    pace.gap_ps(request.length.saturating_mul(match pace {
+        Pace::Rate(_) | Pace::AtMost(_) => request.burst.max(1),
+        Pace::Unlimited | Pace::Spacing(_) => 1,
+    }))
+}
+
+/// That datagrams were asked for closer than any are planned.
+fn is_too_close(request: &UdpRequest) -> bool {
+    typed_gap_ps(request, request.pace).is_some_and(|gap| gap < SHORTEST_GAP_PS)
 }
 
 fn options_of(request: &UdpRequest) -> BTreeMap<String, String> {

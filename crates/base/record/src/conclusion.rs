@@ -129,7 +129,7 @@ impl Record {
             let name = version.version.name();
             let without = asked.iter().filter(|asked| !version.has_figure_of(**asked));
             let whole = without.map(|asked| match version.went_in_vain(*asked) {
-                Some(what) => format!("{name}: nothing came of the {what} that were sent"),
+                Some(what) => format!("{name}: nothing came {what} that were sent"),
                 None => format!("{name}: there is no figure of {asked}"),
             });
             let ways = self.missing_ways(version).into_iter();
@@ -211,9 +211,12 @@ impl VersionResult {
         match asked {
             Asked::Latency => {
                 let delays = [&self.latency, &self.latency_tcp];
-                delays.into_iter().flatten().any(|latency| latency.settled() > 0).then_some("requests")
+                let asked = || delays.into_iter().flatten().filter(|latency| latency.settled() > 0);
+                let is_late = asked().any(|latency| latency.late > 0);
+                let what = if is_late { "in time of the requests" } else { "of the requests" };
+                asked().next().map(|_| what)
             }
-            Asked::Udp => self.udp.iter().any(|udp| udp.sent > 0).then_some("datagrams"),
+            Asked::Udp => self.udp.iter().any(|udp| udp.sent > 0).then_some("of the datagrams"),
             Asked::Tcp | Asked::Matrix => None,
         }
     }

@@ -63,6 +63,10 @@ pub use queue::queueing_disciplines;
 /// lost in the receiving host.
 pub const RECEIVE_BUFFER: u32 = 64 << 20;
 
+/// Datagrams that are paced are planned no closer than this, picoseconds: 1 us is faster than any
+/// host sends one by one.
+pub const SHORTEST_GAP_PS: u64 = 1_000_000;
+
 /// Sends as planned over a connected socket, then says how many have been sent
 /// ([`netaware_wire::datagram::Kind::End`], five times). A plan with a gap is paced, one datagram
 /// per call, by the program or (`UdpSend::LaunchTime`, where it can) by the queueing discipline;

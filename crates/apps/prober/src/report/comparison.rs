@@ -9,7 +9,7 @@ use netaware_record::{
 use netaware_units::{BitRate, ByteCount, SendRate, Span};
 
 use super::route::Shift;
-use super::{Findings, latency, tcp};
+use super::{Findings, latency, outages, tcp};
 use crate::echo::EchoRun;
 use crate::request::Transport;
 use crate::transfer::TcpRound;
@@ -60,11 +60,14 @@ fn cut_by_path(result: &VersionResult, own: &Findings, other: &Findings) -> Opti
         return None;
     }
     let is_cut = |direction: &Direction| {
-        let all = |found: &Findings, is_so: fn(Outcome) -> bool| {
+        let all = |found: &Findings, is_so: fn(&TcpRound) -> bool| {
             let mut rounds = found.tcp.iter().filter(|round| round.order.direction == *direction).peekable();
-            rounds.peek().is_some() && rounds.all(|round| is_so(round.ended.outcome))
+            rounds.peek().is_some() && rounds.all(is_so)
         };
-        all(own, |outcome| outcome == Outcome::Failed) && all(other, |outcome| outcome == Outcome::Complete)
+        // An outage takes the requests beside a transfer as well, and passes.
+        let is_cut: fn(&TcpRound) -> bool =
+            |round| round.ended.outcome == Outcome::Failed && outages::beside(round).is_none();
+        all(own, is_cut) && all(other, |round| round.ended.outcome == Outcome::Complete)
     };
     let cut: Vec<Direction> = BULK.into_iter().rev().filter(is_cut).collect();
     let rounds = || own.tcp.iter().filter(|round| cut.contains(&round.order.direction));
@@ -244,8 +247,13 @@ impl Pair<'_> {
     fn udp_outage(&self, direction: Direction) -> Option<String> {
         let ratio =
             |result| share(result, direction).map_or(0.0, |share| share.part as f64 / share.of as f64);
-        let more = if ratio(self.v4) > ratio(self.v6) { self.v4 } else { self.v6 };
-        let lost = share(more, direction)?.part;
+        let (more, found) =
+            if ratio(self.v4) > ratio(self.v6) { (self.v4, self.f4) } else { (self.v6, self.f6) };
+        let Share { part: lost, of } = share(more, direction)?;
+        if lost == of && found.was_heard_throughout {
+            // Nothing came at all while messages over TCP did: that is no outage.
+            return None;
+        }
         let ends = udp(more, direction).filter_map(|udp| udp.receiver.as_ref());
         let (runs, of_runs) = in_few_rows(ends.flat_map(|end| end.loss_runs.iter().copied()), lost)?;
         let (version, rows) = (more.version.name(), if runs == 1 { "row" } else { "rows" });
@@ -493,6 +501,7 @@ fn losses(found: &Findings, direction: Direction) -> Rounds {
 mod tests {
     use netaware_record::{TcpEnd, Unreachable};
 
+    use super::super::{Across, Path};
     use super::*;
     use crate::bulk::Ended;
     use crate::transfer::TcpOrder;
@@ -505,6 +514,26 @@ mod tests {
         assert_eq!(of(&[(1, 1), (7, 3)], 22), None, "that often it is a habit");
         assert_eq!(of(&[(1, 9), (4, 1)], 13), None, "most were lost one by one");
         assert_eq!(of(&[], 0), None);
+    }
+
+    /// A firewall that drops the datagrams of one version, and a path that was down while they came.
+    #[test]
+    fn a_stream_of_which_nothing_came_is_no_outage_where_messages_came_all_the_time() {
+        let of = |version, received: u64| {
+            let lost = (1, 1000 - received);
+            let rounds = [outages::tests::stream(Direction::Reverse, vec![lost], received)];
+            let mut result = VersionResult::new(version);
+            let path = Path { version, across: Across::Network };
+            result.udp.extend(super::super::udp::results(path, &rounds));
+            result
+        };
+        let (v4, v6, f4) = (of(IpVersion::V4, 1000), of(IpVersion::V6, 0), Findings::default());
+        let doubt = |was_heard_throughout| {
+            let f6 = Findings { was_heard_throughout, ..Findings::default() };
+            Pair { v4: &v4, v6: &v6, f4: &f4, f6: &f6 }.udp_outage(Direction::Reverse)
+        };
+        assert!(doubt(false).is_some_and(|why| why.contains("as in an outage")));
+        assert_eq!(doubt(true), None);
     }
 
     /// UDP limited to 3 Mbit/s on a path on which TCP reached 77.
@@ -571,6 +600,9 @@ mod tests {
         assert_eq!(cut_by_path(&VersionResult::new(IpVersion::V6), &broken(), &broken()), None);
         let mixed = found(vec![round(Reverse, Failed, &[9]), round(Reverse, Complete, &[700_000])]);
         assert_eq!(cut_by_path(&VersionResult::new(IpVersion::V6), &mixed, &whole()), None);
+        // An outage, which took the requests beside the transfer as well, passes.
+        let out = TcpRound { load: Some(outages::tests::run(100, 20..90)), ..round(Reverse, Failed, &[9]) };
+        assert_eq!(cut_by_path(&VersionResult::new(IpVersion::V6), &found(vec![out]), &whole()), None);
         let nothing = found(vec![round(Reverse, Failed, &[0])]);
         let told = cut_by_path(&VersionResult::new(IpVersion::V6), &nothing, &whole()).unwrap();
         assert_eq!(told, "TCP down connected, and its data did not come through");

@@ -1,6 +1,6 @@
 //! A path on which large packets vanish: one warning for all that comes of it.
 
-use netaware_record::{PathFacts, TcpResult, VersionResult};
+use netaware_record::{Outcome, PathFacts, TcpResult, VersionResult};
 
 use super::ends;
 
@@ -23,6 +23,12 @@ pub(super) fn warning(result: &VersionResult, left_out: &[&str]) -> Option<Strin
         passes.saturating_sub(header + TCP_HEADER)
     );
     let silent: Vec<&TcpResult> = result.tcp.iter().filter(|tcp| tcp.carried_nothing()).collect();
+    if let Some(longest) = shortest_of_all(&result.tcp, header).filter(|longest| *longest > passes) {
+        return Some(format!(
+            "{name}: {hole}; that is so of datagrams alone: TCP's packets of {longest} bytes came through; use -l {} with UDP",
+            passes.saturating_sub(header + UDP_HEADER)
+        ));
+    }
     if silent.is_empty() {
         return Some(format!("{name}: {hole}; TCP may stall on it; {helps}"));
     }
@@ -33,6 +39,19 @@ pub(super) fn warning(result: &VersionResult, left_out: &[&str]) -> Option<Strin
         format!(", and UDP {} {were} left out, because no rate was known", left_out.join(" and "))
     };
     Some(format!("{name}: {hole}; TCP stalled on it: {} carried nothing{udp}; {helps}", ends::named(&silent)))
+}
+
+/// Of the lengths with which each transfer came to its end, the shortest: IP packets without
+/// options of TCP; `None` where one did not end well, or nobody told.
+fn shortest_of_all(tcp: &[TcpResult], header: u32) -> Option<u32> {
+    let whole = |tcp: &TcpResult| {
+        let streams = &tcp.sender.as_ref().filter(|_| tcp.outcome == Outcome::Complete)?.streams;
+        let shortest = streams.iter().map(|stream| stream.mss).min()??;
+        // A few segments may have come before the first long one.
+        let is_carried = tcp.bytes.is_some_and(|bytes| bytes.0 > u64::from(shortest) * MANY);
+        is_carried.then_some(shortest + header + TCP_HEADER)
+    };
+    tcp.iter().map(whole).min()?
 }
 
 /// Whether a black hole is why transfers of this version carried nothing.
@@ -63,13 +82,15 @@ pub(super) fn explains_missing(result: &VersionResult, left_out: &[&str], missin
     explains(result) && (of("the rate over TCP") || (!left_out.is_empty() && of("UDP")))
 }
 
+/// Segments of a transfer that was more than its begin.
+const MANY: u64 = 20;
 const UDP_HEADER: u32 = 8;
 /// Without options, which the system takes off by itself.
 const TCP_HEADER: u32 = 20;
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::{Direction, IpVersion, MtuFinding};
+    use netaware_record::{Direction, IpVersion, MtuFinding, StreamEnd, TcpEnd};
 
     use super::super::ends::tests::transfer;
     use super::*;
@@ -83,6 +104,28 @@ mod tests {
         let path = PathFacts { mtu: Some(1460), mtu_finding: MtuFinding::BlackHole, ..PathFacts::default() };
         let tcp = [Direction::Reverse, Direction::Forward].map(|way| [silent(way, 1), silent(way, 4)]);
         VersionResult { path: Some(path), tcp: tcp.concat(), ..VersionResult::new(IpVersion::V4) }
+    }
+
+    #[test]
+    fn a_filter_of_long_datagrams_is_not_said_to_stall_tcp() {
+        let carried = |mss, outcome| {
+            let mut result = result(1_000_000);
+            let stream = StreamEnd { mss, ..StreamEnd::default() };
+            for tcp in &mut result.tcp {
+                tcp.sender = Some(TcpEnd { streams: vec![stream.clone(); 2], ..TcpEnd::default() });
+                tcp.outcome = outcome;
+            }
+            warning(&result, &[]).unwrap()
+        };
+        let of_udp = carried(Some(1448), Outcome::Complete);
+        assert!(of_udp.contains("of datagrams alone: TCP's packets of 1488 bytes came through"), "{of_udp}");
+        // A kernel that made its segments shorter, one that did not tell, and a transfer that stalled.
+        for (mss, outcome) in
+            [(Some(1200), Outcome::Complete), (None, Outcome::Complete), (Some(1448), Outcome::Failed)]
+        {
+            let said = carried(mss, outcome);
+            assert!(said.contains("TCP may stall on it"), "{said}");
+        }
     }
 
     #[test]

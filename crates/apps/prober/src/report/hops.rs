@@ -13,6 +13,7 @@ use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 
 use crate::estimation::interval;
 use crate::hops::HopsInstrument;
+use crate::host::During;
 use crate::report::path_rates::{ability, busy_sentence};
 
 /// The result over one version.
@@ -31,6 +32,9 @@ pub(crate) fn result(
     let has_interval = bounds().any(|bound| bound == Bound::None);
     let bounded = bounds().next().map(|_| RateBound::AtLeast);
     let kind = if has_interval { Some(RateBound::None) } else { bounded };
+    let kept_in = kept_in(found, counts, &instrument.during);
+    // More time would not have helped where this host let nothing out.
+    let flags = || found.flags.iter().filter(|flag| kept_in.is_none() || **flag != PathFlag::CutShort);
     let own_queue = own_queue(found, BitRate::mean(bytes, took).unwrap_or_default());
     HopsResult {
         pedigree: Pedigree {
@@ -57,17 +61,15 @@ pub(crate) fn result(
         stamp_error: instrument.stamp_error,
         health: Health { stamp_fallbacks: Some(counts.unstamped), ..instrument.during.health() },
         host: instrument.host.clone(),
-        flags: found
-            .flags
-            .iter()
+        flags: flags()
             .map(|flag| path_word(*flag).to_owned())
+            .chain(kept_in.iter().map(|_| "not_sent".to_owned()))
             .chain(own)
             .chain(own_queue.iter().map(|_| "own_queue".to_owned()))
             .collect(),
-        remarks: found
-            .flags
-            .iter()
+        remarks: flags()
             .map(|flag| path_sentence(*flag, kind))
+            .chain(kept_in.clone())
             .chain(limited)
             .chain(own_queue)
             .chain(unmatched(counts))
@@ -158,6 +160,18 @@ fn capacity(found: &Capacity) -> HopCapacity {
         sizes: u32::try_from(found.sizes).unwrap_or(u32::MAX),
         samples: u32::try_from(found.samples).unwrap_or(u32::MAX),
     }
+}
+
+/// That this host itself let out less than was to be asked.
+fn kept_in(found: &HopsFinding, counts: HopCounts, during: &During) -> Option<String> {
+    let (why, kept) = (counts.refused?, during.health().not_sent?);
+    let asked = found.packets.max(kept);
+    (kept as f64 > asked as f64 * NOT_SENT).then(|| {
+        format!(
+            "{kept} probes were not sent by this host: {}: what is missing is nobody else's silence",
+            super::refusal(why)
+        )
+    })
 }
 
 fn unmatched(counts: HopCounts) -> Option<String> {
@@ -260,6 +274,8 @@ fn path_sentence(flag: PathFlag, kind: Option<RateBound>) -> String {
 
 /// Answers a second below which no number is said.
 const MIN_ANSWER_RATE: f64 = 0.1;
+/// Share of the probes beyond which it is told that they did not leave.
+const NOT_SENT: f64 = 0.01;
 /// Of a link's capacity: a load that is seen in the median of the queues.
 const OWN_SHARE: f64 = 0.25;
 

@@ -99,6 +99,16 @@ pub(super) fn bad_answers(found: &Findings) -> Option<String> {
     said_of_bad(length, altered)
 }
 
+/// Requests that never left this host are told of neither the path nor the other end.
+pub(super) fn kept_in(found: &Findings) -> Option<String> {
+    let beside = found.tcp.iter().filter_map(|round| round.load.as_ref());
+    let runs = found.idle.iter().chain(&found.idle_tcp).chain(beside);
+    let kept = runs.filter_map(|run| Some((run.round.counts().not_sent, run.why_not_sent?)));
+    let (count, why) = kept.reduce(|(sum, _), (count, why)| (sum + count, why))?;
+    let requests = if count == 1 { "request was" } else { "requests were" };
+    Some(format!("{count} {requests} not sent by this host: {}", super::why_not_sent(why)))
+}
+
 fn said_of_bad(length: u64, altered: u64) -> Option<String> {
     let of_length = (length > 0).then(|| format!("{length} of another length than asked for"));
     let of_payload = (altered > 0).then(|| format!("{altered} with an altered payload"));

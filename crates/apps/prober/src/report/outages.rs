@@ -205,6 +205,7 @@ pub(super) mod tests {
             round: log.finish(counts),
             late_sends: 0,
             worst_lateness: Span::ZERO,
+            why_not_sent: None,
             stamp_fallbacks: None,
             lost_at_end: 0,
             ceasing: Ceasing::default(),
@@ -232,7 +233,7 @@ pub(super) mod tests {
         TcpRound { order, ended, arrived: None, load: Some(load) }
     }
 
-    fn stream(direction: Direction, rows: Vec<(u64, u64)>, received: u64) -> UdpRound {
+    pub(in crate::report) fn stream(direction: Direction, rows: Vec<(u64, u64)>, received: u64) -> UdpRound {
         let rate = SendRate::at_least(10_000_000);
         let order = UdpOrder::paced(direction, Span::from_secs(1), 1472, rate, SLICE);
         let sender = UdpSenderEnd { sent: 1000, elapsed: Span::from_secs(1), ..UdpSenderEnd::default() };

@@ -193,9 +193,15 @@ impl Hops {
         self.stage
     }
 
-    /// Give what there is.
+    /// Give what there is. Called before the report of the round that was ended for it is taken in:
+    /// what has no answer in that one was not waited for.
     pub fn stop(&mut self) {
         self.stopped = true;
+    }
+
+    /// Whether answers to the last round were waited for less long than to others.
+    fn is_cut_off(&self) -> bool {
+        self.cut_off || self.stopped
     }
 
     /// What to send now; `None` when it is over.

@@ -39,6 +39,10 @@ impl Reach {
                 answers.not_sent += u32::from(told.fate == Fate::NotSent);
                 continue;
             }
+            if self.stopped && told.fate == Fate::Silent {
+                // Its answer was not waited for.
+                continue;
+            }
             answers.asked += 1;
             answers.bytes += u64::from(*length);
             let Some(reply) = told.reply() else { continue };

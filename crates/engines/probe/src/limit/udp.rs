@@ -197,6 +197,10 @@ fn behind(evidence: &UdpEvidence<'_>) -> Option<Limit> {
 fn as_planned(evidence: &UdpEvidence<'_>) -> Limit {
     let sender = evidence.sender;
     match evidence.planned {
+        _ if sender.sent == 0 => {
+            let why = if sender.outcome == Outcome::Complete { "" } else { " before it was stopped" };
+            Limit::new(LimitedBy::Unknown, format!("0 datagrams left the sender{why}"))
+        }
         // One datagram alone has no rate.
         Some(_) if sender.sent == 1 => {
             let text = format!("one datagram was sent, and {} of it lost", evidence.loss.lost);
@@ -214,7 +218,6 @@ fn as_planned(evidence: &UdpEvidence<'_>) -> Limit {
             );
             Limit::new(LimitedBy::RequestedRate, text)
         }
-        None if sender.sent == 0 => Limit::new(LimitedBy::Unknown, "0 datagrams left the sender"),
         None => {
             let cpu = CpuLoad::of_told(sender.cpu.as_ref());
             let text = format!(

@@ -22,7 +22,8 @@ pub(super) fn send(outbox: &mut Outbox<'_>, plan: &UdpPlan, gap_ps: u64, stop: &
     let wait = Wait::new(pacer::margin());
     let start = clock::now() + LEAD;
     outbox.begin(start);
-    let mut stream = Paced::new(Timetable::new(plan, start, gap_ps.max(SHORTEST_GAP_PS), stop), start, wait);
+    let mut stream =
+        Paced::new(Timetable::new(plan, start, gap_ps.max(super::SHORTEST_GAP_PS), stop), start, wait);
     let outcome = stream.run(outbox, stop);
     let gaps = stream.gaps.summary(Some(stream.timetable.gap));
     UdpSenderEnd { gaps, ..stream.timetable.account(outbox, outcome) }
@@ -109,5 +110,3 @@ const HOPELESS: Span = Span::from_millis(100);
 const LEAST_TOLERANCE: Span = Span::from_micros(10);
 /// Before the first datagram, so that it is on time.
 const LEAD: Span = Span::from_millis(1);
-/// 1 us: faster than any host sends one by one, and no plan makes the arithmetic absurd.
-const SHORTEST_GAP_PS: u64 = 1_000_000;

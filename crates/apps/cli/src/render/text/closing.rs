@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use netaware_record::{PathFacts, Record, Unreachable, VersionResult};
+use netaware_record::{Outcome, PathFacts, Record, Unreachable, VersionResult};
 
 use crate::render::paint::Paint;
 use crate::render::paragraph;
@@ -51,7 +51,15 @@ fn stalled(version: &VersionResult) -> Option<String> {
     let of_tcp = in_vain("TCP", tcp.map(|tcp| tcp.pedigree.direction.name()).collect());
     let of_udp = || in_vain("UDP", udp.map(|udp| udp.pedigree.direction.name()).collect());
     let delay = version.latency.as_ref().filter(|it| it.received == 0 && it.lost > 0);
-    let unanswered = || delay.map(|it| format!("none of the {} requests was answered", it.lost));
+    let unanswered = || {
+        delay.map(|it| {
+            let late = match it.late {
+                0 => String::new(),
+                late => format!(" in time, and {late} later: a longer --timeout (-W) waits for them"),
+            };
+            format!("none of the {} requests was answered{late}", it.lost)
+        })
+    };
     let what = of_tcp.or_else(of_udp).or_else(unanswered)?;
     let why = version.path.as_ref().and_then(PathFacts::black_hole).or(early);
     Some(format!("{what}{}", why.map(|why| format!(": {why}")).unwrap_or_default()))
@@ -64,6 +72,9 @@ fn failure(record: &Record) -> Option<String> {
         let lines = lines_of(record, what);
         (!lines.is_empty()).then(|| lines.join("; "))
     };
+    if !record.has_figures() && record.outcome == Outcome::Interrupted {
+        return Some("it was ended on request before there was a figure".to_owned());
+    }
     of_all(&stalled).or_else(|| of_all(&rateless)).or_else(|| reason(record))
 }
 
@@ -138,7 +149,7 @@ fn lines_of(record: &Record, what: impl Fn(&VersionResult) -> Option<String>) ->
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::{IpVersion, MtuFinding, Outcome};
+    use netaware_record::{IpVersion, MtuFinding};
     use netaware_units::{ByteCount, Span};
 
     use super::*;
@@ -207,6 +218,16 @@ mod tests {
         record.versions.iter_mut().for_each(|version| version.udp.clear());
         record.warnings = vec!["IPv4: UDP is blocked".into(), "IPv6: UDP is blocked".into()];
         assert_eq!(failure_lines(&record), ["nothing was measured: IPv4 and IPv6: UDP is blocked"]);
+    }
+
+    #[test]
+    fn what_was_ended_on_request_has_no_other_reason() {
+        let mut record = fixture::udp();
+        record.versions.iter_mut().for_each(|version| version.udp.clear());
+        record.outcome = Outcome::Interrupted;
+        record.warnings = vec!["IPv4: at a round trip of 601 ms opening takes 5.41 s of 10.0 s".into()];
+        let said = failure_lines(&record);
+        assert_eq!(said, ["nothing was measured: it was ended on request before there was a figure"]);
     }
 
     #[test]

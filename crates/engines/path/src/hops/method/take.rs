@@ -27,7 +27,7 @@ impl Hops {
             Stage::Find | Stage::FindByEcho => self.take_find(&asked, report),
             Stage::Ladder => self.take_ladder(&asked, report),
             Stage::Trains => self.take_train(report),
-            Stage::Measure => self.note_slower(&asked, &probes, report),
+            Stage::Measure if !self.stopped => self.note_slower(&asked, &probes, report),
             _ => {}
         }
         let mut leader = None;
@@ -142,7 +142,7 @@ impl Hops {
         length: u32,
         told: &Told,
     ) -> Option<bool> {
-        let cut_off = self.cut_off;
+        let cut_off = self.is_cut_off();
         if told.fate == Fate::Silent && !cut_off {
             self.unanswered.push_back((ttl, kind, told.sent_at));
             if self.unanswered.len() > MOST_UNANSWERED {
@@ -256,7 +256,7 @@ impl Hops {
                 Fate::NotSent | Fate::TooBig(_) => continue,
                 Fate::Answered(reply) if matches!(reply.what, What::TooBig(_)) => continue,
                 Fate::Answered(_) => Outcome::Answered,
-                Fate::Silent if probe.awaited && passes(ttl) && !self.cut_off => Outcome::Unanswered,
+                Fate::Silent if probe.awaited && passes(ttl) && !self.is_cut_off() => Outcome::Unanswered,
                 Fate::Silent => Outcome::Unknown,
             };
             let hop = self.hop_mut(ttl);
