@@ -35,17 +35,53 @@ pub fn silence(ticks: &[ReceiverTick]) -> Span {
     silent.map(|tick| tick.length).sum()
 }
 
-/// What came after the planned end; `None` if nothing did.
+/// What came after the planned end; `None` if nothing did, or if nothing came for half of the time
+/// that it took: a queue drains steadily, so the path was out then, or an end stood still.
 pub fn queue_left(ticks: &[ReceiverTick], planned: Span) -> Option<QueueLeft> {
-    let after = &ticks[first_after(ticks, planned)..];
-    let last = after.iter().rfind(|tick| tick.bytes > ByteCount(0))?;
+    let (within, after) = ticks.split_at(first_after(ticks, planned));
+    let last = after.iter().rposition(|tick| tick.bytes > ByteCount(0))?;
+    let after = &after[..=last];
     let bytes = after.iter().map(|tick| tick.bytes).sum();
-    Some(QueueLeft { bytes, drained: (last.end - planned).or_zero(), in_flight: None })
+    let drained = (after[last].end - planned).or_zero();
+    let silent = longest_silence(within, after, planned);
+    let is_usual = silent < NOTICEABLE || silent <= usual_pause(within, planned) * FAR_LONGER;
+    (is_usual || silent * 2 < drained).then_some(QueueLeft { bytes, drained, in_flight: None })
+}
+
+/// After the planned end. A slice far longer than the others is one in which the receiver stood
+/// still.
+fn longest_silence(within: &[ReceiverTick], after: &[ReceiverTick], planned: Span) -> Span {
+    let mut lengths: Vec<Span> = within.iter().map(|tick| tick.length).collect();
+    lengths.sort_unstable();
+    let usual = lengths.get(lengths.len() / 2).copied();
+    let stood = |tick: &ReceiverTick| usual.is_some_and(|usual| tick.length > usual * FAR_LONGER);
+    let (mut longest, mut silent) = (Span::ZERO, Span::ZERO);
+    for tick in after {
+        let lasted = tick.length.min((tick.end - planned).or_zero());
+        if tick.bytes > ByteCount(0) && !stood(tick) {
+            silent = Span::ZERO;
+        } else {
+            silent += lasted;
+            longest = longest.max(silent);
+        }
+    }
+    longest
+}
+
+/// Between slices with some bytes, up to the planned end.
+fn usual_pause(within: &[ReceiverTick], planned: Span) -> Span {
+    let heard = within.iter().filter(|tick| tick.bytes > ByteCount(0)).count();
+    planned / i64::try_from(heard.max(1)).unwrap_or(i64::MAX)
 }
 
 fn first_after(ticks: &[ReceiverTick], planned: Span) -> usize {
     ticks.iter().position(|tick| tick.end - tick.length / 2 > planned).unwrap_or(ticks.len())
 }
+
+/// A pause that is no matter of slices.
+const NOTICEABLE: Span = Span::from_millis(200);
+/// On a slow path segments come one by one.
+const FAR_LONGER: i64 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -125,5 +161,24 @@ mod tests {
         assert_eq!((left.bytes, left.drained), (ByteCount(5), TICK * 3));
         assert_eq!(queue_left(&ticks[..3], TICK * 3), None);
         assert_eq!(queue_left(&series(&[5, 0, 0]), TICK), None);
+    }
+
+    #[test]
+    fn an_outage_over_the_end_of_a_transfer_is_no_queue_that_drains() {
+        let planned = TICK * 20;
+        let cut = series(&[[5; 20].as_slice(), &[0; 15], &[3; 5]].concat());
+        assert_eq!(queue_left(&cut, planned), None);
+        // The receiver was stopped, and made one slice of that time.
+        let mut stopped = series(&[[5; 20].as_slice(), &[40, 3]].concat());
+        for tick in &mut stopped[20..] {
+            tick.end += TICK * 30;
+        }
+        stopped[20].length = TICK * 31;
+        assert_eq!(queue_left(&stopped, planned), None);
+        // A queue on a slow path drains segment by segment, and one of a fast path all the time.
+        let slow = series(&[5, 0, 0, 0, 5, 0, 0, 0, 5, 0, 0, 0, 5, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 5]);
+        assert_eq!(queue_left(&slow, planned).map(|left| left.drained), Some(TICK * 4));
+        let deep = series(&[5; 60]);
+        assert_eq!(queue_left(&deep, planned).map(|left| left.drained), Some(TICK * 40));
     }
 }

@@ -1,7 +1,7 @@
 //! What a mean hides of a transfer: a time in which nothing came, and a queue that still grew.
 //!
-//! **Measures** the longest row of slices without a byte between slices with some ([`stall`]), and
-//! whether the round trip ended higher than it had ever been before ([`rising`]). **Assumes** that
+//! **Measures** the longest row of slices without a byte, between slices with some or up to the
+//! planned end ([`stall`]), and whether the round trip ended higher than it had ever been before ([`rising`]). **Assumes** that
 //! the sender had something to send all the time. **Biased**: a stall is short by up to two slices,
 //! and one that is no longer than what is usual on the path is not told: TCP itself pauses for a
 //! round trip and more where segments are lost.
@@ -9,7 +9,8 @@
 use netaware_record::{ReceiverTick, SenderTick};
 use netaware_units::{ByteCount, Span};
 
-/// A time in which nothing came, and after which something came again.
+/// A time in which nothing came, be it that something came again afterwards or that the time of the
+/// transfer was up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stall {
     /// When it began, since the start of the transfer.
@@ -19,8 +20,9 @@ pub struct Stall {
 }
 
 /// The longest stall that is far longer than the pauses that this transfer usually made.
-/// `round_trip` is the path's, with its queue.
-pub fn stall(slices: &[ReceiverTick], round_trip: Span) -> Option<Stall> {
+/// `round_trip` is the path's, with its queue. What was to come until the `planned` end, and did not,
+/// is one as well.
+pub fn stall(slices: &[ReceiverTick], round_trip: Span, planned: Option<Span>) -> Option<Stall> {
     let mut longest: Option<Stall> = None;
     let (mut arrivals, mut last_end): (i64, Option<Span>) = (0, None);
     let mut first = None;
@@ -36,8 +38,13 @@ pub fn stall(slices: &[ReceiverTick], round_trip: Span) -> Option<Stall> {
         last_end = Some(slice.end);
         arrivals += 1;
     }
-    let stall = longest?;
-    let others = last_end? - first? - stall.lasted;
+    let last_end = last_end?;
+    let ended = slices.last().map(|slice| slice.end).min(planned);
+    let at_end = ended.map(|ended| Stall { at: last_end, lasted: (ended - last_end).or_zero() });
+    let in_midst = longest.map_or(Span::ZERO, |stall| stall.lasted);
+    let at_end = at_end.filter(|stall| stall.lasted > in_midst);
+    let others = last_end - first? - if at_end.is_some() { Span::ZERO } else { in_midst };
+    let stall = at_end.or(longest)?;
     let usual = others / arrivals.max(1);
     let limit = NOTICEABLE.max(round_trip * ROUND_TRIPS).max(usual * FAR_LONGER);
     (stall.lasted >= limit).then_some(stall)
@@ -169,22 +176,44 @@ mod tests {
         let full = vec![360_000; 20];
         let down = slices(&[full.clone(), vec![0; 14], full.clone()].concat());
         let found = Stall { at: TICK * 20, lasted: TICK * 14 };
-        assert_eq!(stall(&down, Span::from_millis(30)), Some(found));
+        assert_eq!(stall(&down, Span::from_millis(30), None), Some(found));
         // Where a round trip takes long, TCP needs as long to notice a loss.
-        assert_eq!(stall(&down, Span::from_millis(600)), None);
-        assert_eq!(stall(&slices(&full), Span::from_millis(30)), None);
+        assert_eq!(stall(&down, Span::from_millis(600), None), None);
+        assert_eq!(stall(&slices(&full), Span::from_millis(30), None), None);
         // What does not end is told otherwise.
-        assert_eq!(stall(&slices(&[full, vec![0; 14]].concat()), Span::from_millis(30)), None);
-        assert_eq!(stall(&slices(&[0; 30]), Span::from_millis(30)), None);
+        assert_eq!(stall(&slices(&[full, vec![0; 14]].concat()), Span::from_millis(30), None), None);
+        assert_eq!(stall(&slices(&[0; 30]), Span::from_millis(30), None), None);
+    }
+
+    /// Of 10 s the last 5.2 were silent, and the transfer was complete without a word of it.
+    #[test]
+    fn a_link_that_is_down_until_the_time_is_up_is_not_hidden_by_the_mean() {
+        let cut = slices(&[[4; 49].as_slice(), &[0; 52]].concat());
+        let planned = Some(Span::from_millis(10_000));
+        let said = stall(&cut, Span::from_millis(790), planned).unwrap();
+        assert_eq!((said.at, said.lasted), (Span::from_millis(4900), Span::from_millis(5100)));
+        // Behind the planned end the queue drains, and nothing more is to come.
+        assert_eq!(stall(&cut, Span::from_millis(790), Some(Span::from_millis(5000))), None);
+        // Nobody knows when the bytes that were asked for were to be through.
+        assert_eq!(stall(&cut, Span::from_millis(790), None), None);
+        // Both a short one in the midst and the end: the longer one is told.
+        let twice = slices(&[[4; 20].as_slice(), &[0; 20], &[4; 20], &[0; 50]].concat());
+        assert_eq!(
+            stall(&twice, Span::from_millis(100), planned).map(|it| it.at),
+            Some(Span::from_millis(6000))
+        );
+        // A path of one segment in a while is not down.
+        let slow = slices(&[4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 0, 0]);
+        assert_eq!(stall(&slow, Span::from_millis(100), planned), None);
     }
 
     #[test]
     fn segments_that_come_one_by_one_on_a_slow_path_are_no_stalls() {
         // 20 kbit/s: a segment each 0.6 s.
         let slow: Vec<u64> = (0..60).map(|n| if n % 6 == 0 { 1448 } else { 0 }).collect();
-        assert_eq!(stall(&slices(&slow), Span::from_millis(300)), None);
+        assert_eq!(stall(&slices(&slow), Span::from_millis(300), None), None);
         let down = [slow.clone(), vec![0; 60], slow].concat();
-        assert_eq!(stall(&slices(&down), Span::from_millis(300)).map(|it| it.lasted), Some(TICK * 65));
+        assert_eq!(stall(&slices(&down), Span::from_millis(300), None).map(|it| it.lasted), Some(TICK * 65));
     }
 
     #[test]

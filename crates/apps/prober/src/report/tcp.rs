@@ -280,7 +280,15 @@ fn planned(round: &TcpRound) -> Option<Span> {
 fn queue_left(rounds: &[&TcpRound]) -> Option<QueueLeft> {
     let left = |round: &&TcpRound| {
         let left = plan_end::queue_left(&round.ended.receiver_ticks, planned(round)?)?;
-        Some(QueueLeft { in_flight: in_flight(round), ..left })
+        let ends = [&round.ended.tcp_sender, &round.ended.tcp_receiver];
+        let stood = ends.into_iter().flatten().filter_map(|end| end.stood_still).max().unwrap_or_default();
+        if stood > Span::ZERO && stood * 2 >= left.drained {
+            return None;
+        }
+        // More was not on the way: the rest waited in the sender's own buffer.
+        let in_flight = in_flight(round);
+        let bytes = in_flight.map_or(left.bytes, |on_the_way| left.bytes.min(on_the_way));
+        (bytes > ByteCount(0)).then_some(QueueLeft { bytes, in_flight, ..left })
     };
     rounds.iter().filter_map(left).max_by_key(|left| left.drained)
 }
@@ -482,7 +490,9 @@ fn stalled(round: &TcpRound) -> Option<Stall> {
     let acknowledged = || round.arrived.clone().or_else(|| unrest::acknowledged(told));
     let own = if round.order.direction == Direction::Forward { acknowledged() } else { None };
     let received = &round.ended.receiver_ticks;
-    let stall = unrest::stall(own.as_deref().unwrap_or(received), round_trip)?;
+    // Of one that ended otherwise the end is told with its reason.
+    let planned = planned(round).filter(|_| round.ended.outcome == Outcome::Complete);
+    let stall = unrest::stall(own.as_deref().unwrap_or(received), round_trip, planned)?;
     // Acknowledgements may wait on the way back while data arrive.
     (!unrest::contradicts(received, &stall)).then_some(stall)
 }
@@ -853,9 +863,30 @@ mod tests {
         });
         let left = queue_left(&[&round]).unwrap();
         assert_eq!((left.bytes, left.in_flight), (ByteCount(600_000), Some(ByteCount(2_300_000))));
+        // 1.68 MiB were "left" where the path's queues held a third of that.
+        round.ended.tcp_sender.as_mut().unwrap().acknowledged_bytes = Some(ByteCount(2_500_000));
+        assert_eq!(queue_left(&[&round]).unwrap().bytes, ByteCount(400_000));
         // A system that does not tell leaves it unknown.
         round.ended.tcp_sender.as_mut().unwrap().acknowledged_bytes = None;
         assert_eq!(queue_left(&[&round]).unwrap().in_flight, None);
+    }
+
+    /// "Left 115 KiB in the path's queues, which took 1.90 s to drain", of a responder that was
+    /// stopped meanwhile.
+    #[test]
+    fn an_end_that_stood_still_when_the_time_was_up_left_no_queue() {
+        let mut round = transfer(Direction::Forward, &[(60_000, 30); 20]);
+        round.order.duration = Span::from_secs(1);
+        let left = |round: &TcpRound| queue_left(&[round]).map(|left| left.drained);
+        assert_eq!(left(&round), Some(Span::from_secs(1)));
+        round.ended.tcp_receiver =
+            Some(TcpEnd { stood_still: Some(Span::from_millis(900)), ..TcpEnd::default() });
+        assert_eq!(left(&round), None);
+        let end = round.ended.tcp_receiver.take().map(|end| TcpEnd { acknowledged_bytes: None, ..end });
+        round.ended.tcp_sender = end;
+        assert_eq!(left(&round), None);
+        round.ended.tcp_sender = Some(TcpEnd { stood_still: Some(Span::ZERO), ..TcpEnd::default() });
+        assert_eq!(left(&round), Some(Span::from_secs(1)));
     }
 
     #[test]
