@@ -16,6 +16,7 @@ use netaware_wire::control::{MAX_TCP_ECHO_BESIDE, TestPlan};
 use netaware_wire::datagram::ECHO_LEN;
 
 use crate::attach;
+use crate::link::standstill::Standstill;
 use crate::request::Transport;
 use crate::session::Session;
 use crate::stage::Cause;
@@ -113,6 +114,12 @@ pub(crate) struct EchoRun {
     /// Why the last request that never left this host did not.
     pub(crate) why_not_sent: Option<NotSent>,
     pub(crate) stamp_fallbacks: Option<u64>,
+    /// When its first request was due.
+    pub(crate) began_at: Mono,
+    /// Requests without an answer in time.
+    pub(crate) unanswered: Vec<Unanswered>,
+    /// What was found out behind its end, where answers were missing there.
+    pub(crate) afterwards: Afterwards,
     /// Lost requests after the last one that was answered.
     pub(crate) lost_at_end: u64,
     /// Whether answers ceased.
@@ -125,7 +132,73 @@ pub(crate) struct EchoRun {
     pub(crate) cpu: CpuUse,
 }
 
+/// A request that counts as lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unanswered {
+    pub(crate) number: u64,
+    /// When it left, or was to leave.
+    pub(crate) left_at: Mono,
+    /// Its answer came after all.
+    pub(crate) came_late: bool,
+}
+
+/// What requests that were only asked to find out whether anything still comes told of the silence
+/// in which a run ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Afterwards {
+    /// One that was asked then had no answer.
+    pub(crate) silent_at: Option<Mono>,
+    /// An answer came, for the first time.
+    pub(crate) came_at: Option<Mono>,
+}
+
+impl Afterwards {
+    /// By requests that followed.
+    pub(crate) fn and_tried(self, tried: &EchoRun) -> Self {
+        let came_at = tried.first_answer_at();
+        let silent_at = if came_at.is_none() { Some(tried.last_due()) } else { None };
+        Self { silent_at: self.silent_at.max(silent_at), came_at: self.came_at.or(came_at) }
+    }
+}
+
 impl EchoRun {
+    /// When the first answer came, of requests at even distances.
+    pub(crate) fn first_answer_at(&self) -> Option<Mono> {
+        let arrivals = self.round.arrivals(self.order.shown_spacing());
+        arrivals.iter().map(|(_, since)| self.began_at + *since).min()
+    }
+
+    /// When the last request was due, of requests at even distances.
+    fn last_due(&self) -> Mono {
+        let before = self.round.counts().asked.saturating_sub(1);
+        self.began_at + self.order.shown_spacing() * i64::try_from(before).unwrap_or(i64::MAX)
+    }
+
+    /// What became of requests that came while the responder did not run nobody observed: it need
+    /// not have been the path. Says how many these are.
+    pub(crate) fn forget_standstills(&mut self, standstills: &[Standstill]) -> u64 {
+        let met = |lost: &&Unanswered| standstills.iter().any(|one| one.met(lost.left_at));
+        let met: Vec<Unanswered> = self.unanswered.iter().filter(met).copied().collect();
+        if met.is_empty() {
+            return 0;
+        }
+        self.unanswered.retain(|lost| !met.contains(lost));
+        let late = met.iter().filter(|lost| lost.came_late).count() as u64;
+        let numbers: Vec<u64> = met.iter().map(|lost| lost.number).collect();
+        let round = std::mem::take(&mut self.round);
+        let last_answered = round.last_answered();
+        let at_end = numbers.iter().filter(|number| Some(**number) > last_answered).count() as u64;
+        self.lost_at_end = self.lost_at_end.saturating_sub(at_end);
+        self.round = round.not_knowing_those(&numbers, late);
+        numbers.len() as u64
+    }
+
+    /// Whether any of its requests may have met one of these.
+    pub(crate) fn met_any(&self, standstills: &[Standstill]) -> bool {
+        let until = (self.began_at + self.round.lasted().unwrap_or_default()).max(self.last_due());
+        standstills.iter().any(|one| one.from <= until && self.began_at <= one.until)
+    }
+
     /// Answers that came, in time or late.
     pub(crate) fn answers(&self) -> u64 {
         let counts = self.round.counts();
@@ -136,7 +209,10 @@ impl EchoRun {
     /// answer nobody observed.
     pub(crate) fn forget_its_end(&mut self) {
         let round = std::mem::take(&mut self.round);
-        self.round = round.not_knowing_of(std::mem::take(&mut self.lost_at_end));
+        let silent = std::mem::take(&mut self.lost_at_end);
+        let known = self.unanswered.len().saturating_sub(usize::try_from(silent).unwrap_or(usize::MAX));
+        self.unanswered.truncate(known);
+        self.round = round.not_knowing_of(silent);
     }
 }
 
@@ -218,6 +294,11 @@ impl EchoFlow {
             if is_closed { driver::AnswerWait::AwakeForSoonAnswers } else { driver::AnswerWait::Asleep };
         let (mut last_verdict_at, mut last_answer_at) = (start, start);
         let (mut lost_at_end, mut highest_answered) = (0, None);
+        let mut unanswered: Vec<Unanswered> = Vec::new();
+        let spacing = match order.pacing {
+            Pacing::Even(spacing) => Some(spacing),
+            _ => None,
+        };
         let mut ceasing = Ceasing::beginning(start);
         // It follows the path: the shortest dates the first requests a little late.
         let patience = order.patience;
@@ -236,13 +317,19 @@ impl EchoFlow {
                 }
                 EchoEvent::Lost(seq) => {
                     last_verdict_at = at;
+                    let due = spacing.map(|apart| start + apart * i64::try_from(seq).unwrap_or(i64::MAX));
+                    let left_at = due.unwrap_or(at - patience);
+                    unanswered.push(Unanswered { number: seq, left_at, came_late: false });
                     if Some(seq) > highest_answered {
                         lost_at_end += 1;
                         ceasing.unanswered(at - patience);
                     }
                 }
                 // The flow still works.
-                EchoEvent::Late(_) => {
+                EchoEvent::Late(seq) => {
+                    if let Some(late) = unanswered.iter_mut().rev().find(|lost| lost.number == seq) {
+                        late.came_late = true;
+                    }
                     lost_at_end = 0;
                     ceasing.came(at);
                 }
@@ -263,6 +350,9 @@ impl EchoFlow {
             worst_lateness: drive.worst_lateness,
             why_not_sent: drive.why_not_sent,
             stamp_fallbacks: Some(drive.stamp_fallbacks),
+            began_at: start,
+            unanswered,
+            afterwards: Afterwards::default(),
             lost_at_end,
             ceasing,
             gave_up: false,

@@ -12,6 +12,7 @@ use netaware_wire::control::PING_EVERY;
 
 use crate::attach;
 use crate::echo::{EchoFlow, EchoOrder, EchoRun, EchoSizes, Overdue};
+use crate::link::standstill::{Standstill, Standstills};
 use crate::progress::{Progress, Watch};
 use crate::report;
 use crate::request::Target;
@@ -44,6 +45,8 @@ pub(crate) struct Lane {
     is_whole: bool,
     /// Datagrams are answered no longer.
     has_lost_udp: bool,
+    /// When the responder's program did not run.
+    standstills: Standstills,
 }
 
 impl Lane {
@@ -70,6 +73,7 @@ impl Lane {
             measured_until: None,
             is_whole: false,
             has_lost_udp: false,
+            standstills: Standstills::default(),
         }
     }
 
@@ -80,8 +84,14 @@ impl Lane {
         lane.responder = Some(session.responder.clone());
         lane.local = session.local.map(ZonedIp::ip);
         lane.result.local = session.local.map(|local| local.to_string());
+        lane.standstills = session.link.standstills();
         lane.session = Some(session);
         lane
+    }
+
+    /// When the responder's program did not run, by what it has said so far.
+    pub(crate) fn standstills(&self) -> Vec<Standstill> {
+        self.standstills.all()
     }
 
     /// The session while it lives.
@@ -207,7 +217,8 @@ impl Lane {
         attach_echo(std::slice::from_mut(self), target, rest.max(needed), sizes);
     }
 
-    /// Opens another echo flow in place of the one that the lane has, which goes on if that fails.
+    /// Opens another echo flow in place of the one that the lane has, which goes on if that fails,
+    /// and is handed out otherwise.
     pub(crate) fn renew_echo(&mut self, target: &Target, duration: Span, sizes: EchoSizes) -> Renewed {
         let Some((session, echo)) = self.session.as_mut().zip(self.echo.as_mut()) else {
             return Renewed::Failed;
@@ -224,10 +235,20 @@ impl Lane {
                 return if is_udp { Renewed::UdpBlocked } else { Renewed::Failed };
             }
         };
-        if let Err(cause) = std::mem::replace(echo, fresh).close(session) {
+        Renewed::Works(std::mem::replace(echo, fresh))
+    }
+
+    /// Goes on with another flow that is open, and hands out the one that it had.
+    pub(crate) fn exchange_echo(&mut self, flow: Option<EchoFlow>) -> Option<EchoFlow> {
+        if self.is_alive() { std::mem::replace(&mut self.echo, flow) } else { None }
+    }
+
+    /// Ends a flow that the lane does not go on with.
+    pub(crate) fn close_echo(&mut self, flow: Option<EchoFlow>) {
+        let Some((flow, session)) = flow.zip(self.session.as_mut()) else { return };
+        if let Err(cause) = flow.close(session) {
             self.fail_to_end("end a UDP flow", cause);
         }
-        if self.is_alive() { Renewed::Works } else { Renewed::Failed }
     }
 
     /// How long opening a UDP flow takes where nothing is answered.
@@ -237,10 +258,8 @@ impl Lane {
 
     /// Ends the lane's echo flow, if it has one.
     pub(crate) fn detach_echo(&mut self) {
-        let Some((flow, session)) = self.echo.take().zip(self.session.as_mut()) else { return };
-        if let Err(cause) = flow.close(session) {
-            self.fail_to_end("end a UDP flow", cause);
-        }
+        let flow = self.echo.take();
+        self.close_echo(flow);
     }
 
     /// Shortens and slows a transfer to what the responder's owner allows, and says so once. An
@@ -414,9 +433,9 @@ fn is_without_answer(cause: &Cause) -> bool {
 }
 
 /// What became of an attempt to open another UDP flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Renewed {
-    Works,
+    /// This was the flow before.
+    Works(EchoFlow),
     /// The responder answered over TCP meanwhile, and to none of its questions over UDP.
     UdpBlocked,
     Failed,

@@ -68,7 +68,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
         lease,
         stop,
         watch: &mut watch,
-        gone: vec![None; turns_at_most],
+        gone: (0..turns_at_most).map(|_| None).collect(),
     };
     let (mut block, mut joined) = (0, 1);
     while block < blocks {
@@ -214,10 +214,11 @@ impl Course<'_, '_> {
 }
 
 /// How long it takes at most to look into a flow that has fallen silent: it is asked again, another
-/// one is opened, which takes `opening` where nothing is answered, and is asked as well.
+/// one is opened, which takes `opening` where nothing is answered, and is asked as well, and then
+/// the silent one is asked once more.
 fn looked_into_within(patience: Span, opening: Span) -> Span {
     let asking = FLOW_TRY_SPACING * i64::try_from(FLOW_TRIES).unwrap_or(1) + patience;
-    asking * 2 + opening
+    asking * 3 + opening
 }
 
 fn looks(at_most: Span) -> String {
@@ -227,10 +228,12 @@ fn looks(at_most: Span) -> String {
 }
 
 /// Requests after the last answer of a flow are lost if the flow still works, or if no other one
-/// does. If another one works at once, it is the flow that was lost: an address translator has
-/// given it another port, or a firewall has forgotten it, and the responder, which heard nothing of
-/// the requests or did not know them, has said nothing. Of the path they tell nothing. Says as well
-/// what became of another flow where nothing comes any more at all.
+/// does. If another one works and this one still does not, it is the flow that was lost: an address
+/// translator has given it another port, or a firewall has forgotten it, and the responder, which
+/// heard nothing of the requests or did not know them, has said nothing. Of the path they tell
+/// nothing. If the silent flow works again as soon as another one does, the path or the other end
+/// was gone for a while. Says as well what became of another flow where nothing comes any more at
+/// all.
 fn judge_flow(
     lane: &mut Lane,
     request: &LatencyRequest,
@@ -254,20 +257,37 @@ fn judge_flow(
     let works = tried.as_ref().is_none_or(|tried| tried.round.counts().received > 0);
     if works {
         // Answers came again after all, or the session has said why none did.
-        let came = tried.is_some_and(|tried| tried.round.counts().received > 0);
-        let ceasing = if came { Ceasing::default() } else { run.ceasing };
-        return (EchoRun { ceasing, ..run }, None);
+        return (if let Some(tried) = tried { came_again(run, &tried) } else { run }, None);
     }
-    let ceasing = tried.map_or(run.ceasing, |tried| run.ceasing.tried_in_vain(tried.ceasing));
-    let run = EchoRun { ceasing, ..run };
+    let run = match tried {
+        Some(tried) => EchoRun {
+            ceasing: run.ceasing.tried_in_vain(tried.ceasing),
+            afterwards: run.afterwards.and_tried(&tried),
+            ..run
+        },
+        None => run,
+    };
     let is_over = before.and_then(run.ceasing).ceased(run.order.patience).is_some();
     let renewed = lane.renew_echo(&request.target, lease, sizes(request));
-    if renewed != Renewed::Works {
-        let is_blocked = is_over && renewed == Renewed::UdpBlocked;
+    let Renewed::Works(silent_flow) = renewed else {
+        let is_blocked = is_over && matches!(renewed, Renewed::UdpBlocked);
         return (run, is_blocked.then_some(renewed));
-    }
+    };
     // A flow is opened with short datagrams: these requests may vanish for their length.
     if lane.echo(&again).is_none_or(|tried| tried.round.counts().received == 0) {
+        lane.close_echo(Some(silent_flow));
+        return (run, None);
+    }
+    let fresh = lane.exchange_echo(Some(silent_flow));
+    let tried = lane.echo(&again).filter(|tried| tried.round.counts().received > 0);
+    if let Some(tried) = tried {
+        // It was not forgotten: nothing passed for a while, or the responder did not run.
+        lane.close_echo(fresh);
+        return (came_again(run, &tried), None);
+    }
+    let forgotten = lane.exchange_echo(fresh);
+    lane.close_echo(forgotten);
+    if !lane.is_alive() {
         return (run, None);
     }
     let apart = run.order.shown_spacing();
@@ -281,6 +301,13 @@ fn judge_flow(
     (run, None)
 }
 
+/// Requests that were asked to find out whether anything still comes had answers.
+fn came_again(run: EchoRun, tried: &EchoRun) -> EchoRun {
+    let came = tried.round.counts().received > 0;
+    let ceasing = if came { Ceasing::default() } else { run.ceasing };
+    EchoRun { ceasing, afterwards: run.afterwards.and_tried(tried), ..run }
+}
+
 /// Marks a version over which nothing came any more from an instant on: what became of the requests
 /// since then nobody observed.
 fn break_off(lane: &mut Lane, runs: &mut [EchoRun], renewed: Option<Renewed>) {
@@ -290,7 +317,7 @@ fn break_off(lane: &mut Lane, runs: &mut [EchoRun], renewed: Option<Renewed>) {
     runs.iter_mut().skip(last).for_each(EchoRun::forget_its_end);
     let peer = lane.session().map(|session| session.link.peer());
     let why = broke_off::unreachable(&ceased, "requests", lane.local, peer, None);
-    lane.break_off(if renewed == Some(Renewed::UdpBlocked) { udp_blocked(why) } else { why });
+    lane.break_off(if matches!(renewed, Some(Renewed::UdpBlocked)) { udp_blocked(why) } else { why });
 }
 
 /// What was found out of a flow that fell silent: neither it nor another one works.
@@ -812,8 +839,8 @@ mod tests {
         watch.review(look + rest, &looks(look));
         watch.review(rest, "blocks of requests take longer than planned");
         let [note] = notes.as_slice() else { panic!("{notes:?}") };
-        assert!(note.starts_with("this takes about 12.0 s instead of 6.00 s: "), "{note}");
-        assert!(note.ends_with("which takes 5.70 s at most"), "{note}");
+        assert!(note.starts_with("this takes about 13.0 s instead of 6.00 s: "), "{note}");
+        assert!(note.ends_with("which takes 6.80 s at most"), "{note}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! the traffic a running test sees from it.
 
 mod silence;
+pub(crate) mod standstill;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -24,6 +25,7 @@ use netaware_wire::stranger;
 
 use crate::stage::{Cause, Failure};
 use silence::Silence;
+use standstill::Standstills;
 
 /// What the reader found.
 type Inbox = Receiver<Result<ServerMessage, Cause>>;
@@ -51,6 +53,8 @@ struct Shared {
     died_at: AtomicU64,
     /// Of all times between two signs of life, the longest one.
     longest_pause: Mutex<Option<(Mono, Mono)>>,
+    /// When the responder's program did not run, by what it says.
+    standstills: Standstills,
 }
 
 impl Shared {
@@ -181,6 +185,12 @@ impl Link {
     /// When nothing came of the responder for the longest time, neither an answer nor data.
     pub(crate) fn longest_pause(&self) -> Option<(Mono, Mono)> {
         *self.shared.longest_pause.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When the responder's program did not run, by what it says itself: this goes on to be written
+    /// as long as the link lives.
+    pub(crate) fn standstills(&self) -> Standstills {
+        self.shared.standstills.clone()
     }
 
     /// What the answer to a message may take beyond the responder's own time: as its answers to
@@ -390,7 +400,12 @@ impl Reader {
             let message = frame::parse::<ServerMessage>(&pending[4..4 + len]);
             pending.drain(..4 + len);
             match message {
-                Ok(ServerMessage::Pong { seq }) => self.silence.answered(seq, clock::now()),
+                Ok(ServerMessage::Pong { seq, stood_still }) => {
+                    let now = clock::now();
+                    self.silence.answered(seq, now);
+                    let round_trip = self.silence.round_trip();
+                    self.shared.standstills.told(stood_still.unwrap_or_default(), now, round_trip);
+                }
                 Err(frame::FrameError::UnknownType(_)) => {}
                 Ok(message) => {
                     self.is_welcome |= matches!(message, ServerMessage::Welcome { .. });

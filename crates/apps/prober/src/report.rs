@@ -33,6 +33,7 @@ use uuid::{NoContext, Timestamp, Uuid};
 use crate::bulk::Ended;
 use crate::echo::EchoRun;
 use crate::lane::{self, Lane};
+use crate::link::standstill::Standstill;
 use crate::request::Target;
 use crate::transfer::{TcpRound, UdpRound};
 
@@ -87,6 +88,30 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
+    /// Requests that came while the responder's program did not run tell nothing of the path. What
+    /// there is to say of that.
+    fn forget_standstills(&mut self, standstills: &[Standstill]) -> Option<String> {
+        let beside = self.tcp.iter_mut().filter_map(|round| round.load.as_mut());
+        let mut runs: Vec<&mut EchoRun> = self.idle.iter_mut().chain(beside).collect();
+        let unknown: u64 = runs.iter_mut().map(|run| run.forget_standstills(standstills)).sum();
+        let met = |run: &EchoRun| run.met_any(standstills);
+        if unknown == 0 && !self.idle.iter().chain(&self.idle_tcp).any(met) {
+            return None;
+        }
+        let lasted: Span = standstills.iter().map(|one| one.lasted).sum();
+        let fate = match unknown {
+            0 => "what it owed an answer then was answered late".to_owned(),
+            1 => "the fate of a request that came meanwhile is unknown, and it is not counted as lost"
+                .to_owned(),
+            many => format!(
+                "the fate of {many} requests that came meanwhile is unknown, and they are not counted as lost"
+            ),
+        };
+        Some(format!(
+            "the responder's host did not run netaware for {lasted} (it was suspended or stopped): {fate}"
+        ))
+    }
+
     /// The path fell silent, or the other end did: of requests after the last answer nobody
     /// observed whether the path lost them. Those beside transfers came after those of the idle
     /// path.
@@ -181,6 +206,11 @@ pub(crate) fn finish(
 ) -> Record {
     for lane in &mut lanes {
         lane.check("finish");
+    }
+    for (lane, found) in lanes.iter_mut().zip(findings.iter_mut()) {
+        if let Some(standstill) = found.forget_standstills(&lane.standstills()) {
+            lane.warn(&standstill);
+        }
     }
     for (_, found) in lanes.iter().zip(findings.iter_mut()).filter(|(lane, _)| lane.has_fallen_silent()) {
         found.forget_the_end();

@@ -29,7 +29,7 @@ use netaware_wire::control::TestPlan;
 use netaware_wire::preface::Role;
 
 use crate::attach;
-use crate::echo::{EchoOrder, EchoRun, EchoSizes};
+use crate::echo::{Afterwards, EchoOrder, EchoRun, EchoSizes};
 use crate::request::Transport;
 use crate::session::Session;
 use crate::stage::Cause;
@@ -115,6 +115,10 @@ impl TcpEcho {
             worst_lateness: ended.worst_lateness,
             why_not_sent: None,
             stamp_fallbacks: None,
+            began_at: start,
+            // TCP would have sent them again: none of these is lost by a responder's standstill.
+            unanswered: Vec::new(),
+            afterwards: Afterwards::default(),
             lost_at_end: ended.lost_at_end,
             ceasing,
             gave_up: ended.gave_up,

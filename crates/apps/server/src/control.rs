@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use netaware_io::absence::Absence;
 use netaware_io::clock;
 use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::{ErrorCode, ServerMessage, TestPlan};
@@ -104,6 +105,8 @@ enum Turn {
     Wrote(std::io::Result<usize>),
     Event(Event),
     Timer,
+    /// Nothing, for a while.
+    Look,
     Stopping,
 }
 
@@ -117,18 +120,25 @@ impl Control<'_> {
         let mut frames = Frames::default();
         let mut is_connected = true;
         let mut has_stopped = false;
+        let mut absence = Absence::longer_than(NOTICEABLE_ABSENCE);
         while !self.is_closing {
             let mut buf = [0; 2048];
             let deadline = self.session.deadline();
+            absence.begin_anew();
+            absence.sleeps_until(clock::now() + LOOKS_EVERY);
             let turn = tokio::select! {
                 read = reader.read(&mut buf), if is_connected => Turn::Read(read),
                 wrote = writer.write(self.outbox.waiting()), if is_connected && !self.outbox.is_empty() => Turn::Wrote(wrote),
                 Some(event) = inbox.recv() => Turn::Event(event),
                 () = until(deadline) => Turn::Timer,
+                () = sleep(LOOKS_EVERY.to_std()) => Turn::Look,
                 () = raised(&mut stopping), if !has_stopped => Turn::Stopping,
             };
             let now = clock::now();
+            absence.look(now);
+            self.session.note_standing_still(absence.total());
             match turn {
+                Turn::Look => {}
                 Turn::Read(Ok(count)) if count > 0 => self.take_in(now, &mut frames, &buf[..count]),
                 Turn::Wrote(Ok(count)) if count > 0 => self.outbox.advance(count),
                 Turn::Read(_) | Turn::Wrote(_) => {
@@ -406,5 +416,9 @@ fn is_detail(message: &ServerMessage) -> bool {
 
 /// Pings leave once a second, and are missed after some.
 const TELL_SIBLINGS_EVERY: Span = Span::from_millis(500);
+/// A responder that did not run meanwhile notices it by then.
+const LOOKS_EVERY: Span = Span::from_millis(250);
+/// What all sessions have to do keeps one waiting for less.
+const NOTICEABLE_ABSENCE: Span = Span::from_millis(500);
 /// For what is queued when a session ends.
 const LAST_WORDS: Duration = Duration::from_millis(500);

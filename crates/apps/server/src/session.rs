@@ -151,6 +151,8 @@ pub(crate) struct Session<'a> {
     /// From the welcome to what followed it: a round trip, and what the prober took. Absent until
     /// then.
     round_trip: Option<Span>,
+    /// For how long the program has not run so far.
+    stood_still: Span,
     summary: Summary,
 }
 
@@ -174,6 +176,7 @@ impl<'a> Session<'a> {
             handshake: Span::ZERO,
             loaded: Loaded::default(),
             round_trip: None,
+            stood_still: Span::ZERO,
             summary: Summary::default(),
         }
     }
@@ -230,6 +233,12 @@ impl<'a> Session<'a> {
         self.wake_reservation(now);
         self.wake_tests(now);
         self.close_when_empty();
+    }
+
+    /// For so long the program has not run since the session began, because it was stopped or its
+    /// host was suspended.
+    pub(crate) fn note_standing_still(&mut self, in_all: Span) {
+        self.stood_still = in_all;
     }
 
     /// The first bytes of a message, or a sign of life on another connection of the session.

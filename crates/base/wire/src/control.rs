@@ -319,6 +319,11 @@ pub enum ServerMessage {
     Pong {
         /// From the ping.
         seq: u64,
+        /// For how long the responder's program has not run in this session, because it was stopped
+        /// or its host was suspended; absent where it has run all the time, and from who does not
+        /// tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stood_still: Option<Span>,
     },
     /// Something is refused.
     Error {
@@ -478,6 +483,14 @@ mod tests {
             let bytes = frame::emit(&message).unwrap();
             assert_eq!(frame::parse(&bytes[4..]), Ok(message));
         }
+    }
+
+    #[test]
+    fn a_pong_of_a_responder_that_does_not_tell_whether_it_stood_still_is_a_pong() {
+        let parsed: ServerMessage = frame::parse(br#"{"type":"pong","seq":7}"#).unwrap();
+        assert_eq!(parsed, ServerMessage::Pong { seq: 7, stood_still: None });
+        let bytes = frame::emit(&parsed).unwrap();
+        assert_eq!(&bytes[4..], br#"{"type":"pong","seq":7}"#);
     }
 
     #[test]

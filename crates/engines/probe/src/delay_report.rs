@@ -13,15 +13,17 @@
 //! "coordinated omission" after Gil Tene, round trips per minute after
 //! draft-ietf-ippm-responsiveness (there from TCP, TLS and HTTP exchanges, here from UDP alone).
 
+use std::ops::Range;
+
 use netaware_record::{
     DelaySummary, DelayTail, Direction, ExchangeTotal, Health, HistogramShape, IpVersion, LatencyResult,
     Layer, LoadedLatency, Pedigree,
 };
 use netaware_stats::variation::{RtpJitter, ipdv, pdv};
-use netaware_units::{BitRate, ByteCount, ClockSource, Span};
+use netaware_units::{BitRate, ByteCount, ClockSource, Mono, Span};
 
 use crate::echo::{EchoCounts, EchoEvent, Exchange, Pacing};
-use crate::outage::Outages;
+use crate::outage::{Outages, Train};
 use crate::{hops, summary};
 
 /// Takes in the exchanges of one train: 40 bytes for each.
@@ -91,7 +93,7 @@ impl EchoLog {
     /// The train is done.
     pub fn finish(mut self, counts: EchoCounts) -> EchoRound {
         self.samples.sort_unstable_by_key(|sample| sample.seq);
-        EchoRound { log: self, counts, lasted: None, answered_within: None }
+        EchoRound { log: self, counts, lasted: None, answered_within: None, unknown: Vec::new() }
     }
 
     /// Round trips so far, for progress.
@@ -114,6 +116,9 @@ pub struct EchoRound {
     lasted: Option<Span>,
     /// The same until the last answer.
     answered_within: Option<Span>,
+    /// Numbers of requests of which nobody knows what became, in order, as far as they are known.
+    /// Requests after the last answer need not be among them.
+    unknown: Vec<u64>,
 }
 
 impl EchoRound {
@@ -140,6 +145,29 @@ impl EchoRound {
         self.counts.lost -= unknown;
         self.counts.abandoned += unknown;
         self
+    }
+
+    /// The same round, in which nobody knows what became of these requests that count as lost.
+    /// Answers of so many of them came late.
+    #[must_use]
+    pub fn not_knowing_those(mut self, numbers: &[u64], late: u64) -> Self {
+        let unknown = (numbers.len() as u64).min(self.counts.lost);
+        self.counts.lost -= unknown;
+        self.counts.abandoned += unknown;
+        self.counts.late = self.counts.late.saturating_sub(late);
+        self.unknown.extend(numbers);
+        self.unknown.sort_unstable();
+        self
+    }
+
+    /// The number of the last request that was answered in time.
+    pub fn last_answered(&self) -> Option<u64> {
+        self.log.samples.last().map(|sample| sample.seq)
+    }
+
+    /// From the first request's hand-over to the last verdict, where that was noted.
+    pub fn lasted(&self) -> Option<Span> {
+        self.lasted
     }
 
     /// The same round without the round trips of requests that left more than `at_most` after they
@@ -173,13 +201,34 @@ impl EchoRound {
     /// are left out. `None` where some were not sent, or others' fate is not known: they might be
     /// in the rows of those without an answer.
     pub fn outages(&self, spacing: Span) -> Option<Outages> {
-        let (sent, abandoned) = (self.counts.sent(), self.counts.abandoned);
-        let answered = self.log.samples.iter().map(|sample| sample.seq);
-        let after_the_last = sent - answered.clone().next_back().map_or(0, |last| last + 1).min(sent);
-        if self.counts.not_sent > 0 || abandoned > after_the_last {
-            return None;
-        }
-        Some(Outages::between(answered, sent - abandoned, spacing))
+        let (numbers, until) = self.not_lost()?;
+        Some(Outages::between(numbers, until, spacing))
+    }
+
+    /// The same round as a part of a longer measurement: its first request was due then.
+    pub fn train(&self, began_at: Mono) -> Option<Train> {
+        let (not_lost, sent) = self.not_lost()?;
+        Some(Train { began_at, not_lost, sent, silent_at: None, came_at: None })
+    }
+
+    /// The numbers of requests that are not lost, in order, and how many requests there were up to
+    /// those at the end of which nobody knows what became. `None` where that is not known of others
+    /// as well.
+    fn not_lost(&self) -> Option<(Vec<u64>, u64)> {
+        let sent = self.counts.sent();
+        let mut numbers: Vec<u64> = self.log.samples.iter().map(|sample| sample.seq).collect();
+        numbers.extend(&self.unknown);
+        numbers.sort_unstable();
+        let after_the_last = sent - numbers.last().map_or(0, |last| last + 1).min(sent);
+        let abandoned = self.counts.abandoned.saturating_sub(self.unknown.len() as u64);
+        let is_known = self.counts.not_sent == 0 && abandoned <= after_the_last;
+        is_known.then(|| (numbers, sent - abandoned))
+    }
+
+    /// Requests with these numbers of which nobody knows what became.
+    fn unknown_among(&self, numbers: Range<u64>) -> u64 {
+        let below = |number: u64| self.unknown.partition_point(|unknown| *unknown < number);
+        (below(numbers.end) - below(numbers.start).min(below(numbers.end))) as u64
     }
 
     /// Delay variation of blocks of neighbours, in nanoseconds: 95th percentile minus minimum of
@@ -201,19 +250,25 @@ impl EchoRound {
         let mut answered = samples.iter().map(|sample| sample.seq - first.seq).peekable();
         let blocks =
             (0..asked).step_by(LOSS_BLOCK as usize).map(|from| (from, (from + LOSS_BLOCK).min(asked)));
-        let whole = blocks.filter(|(from, until)| (until - from) * 2 >= LOSS_BLOCK);
-        whole
-            .map(|(from, until)| {
+        let known = |from: u64, until: u64| {
+            (until - from) - self.unknown_among(first.seq + from..first.seq + until).min(until - from)
+        };
+        blocks
+            .filter_map(|(from, until)| {
                 let came = std::iter::from_fn(|| answered.next_if(|seq| *seq < until)).count() as f64;
-                (1.0 - came / (until - from) as f64).max(0.0)
+                let known = known(from, until);
+                (known * 2 >= LOSS_BLOCK).then(|| (1.0 - came / known as f64).max(0.0))
             })
             .collect()
     }
 
     /// How often one or more requests in a row had no answer, between two that had one.
     pub fn loss_runs(&self) -> usize {
-        let pairs = self.log.samples.windows(2).map(|pair| pair[1].seq.saturating_sub(pair[0].seq + 1));
-        pairs.filter(|gap| *gap > 0).count()
+        let lost = |pair: &[Sample]| {
+            let (from, until) = (pair[0].seq + 1, pair[1].seq);
+            until.saturating_sub(from) > self.unknown_among(from..until.max(from))
+        };
+        self.log.samples.windows(2).filter(|pair| lost(pair)).count()
     }
 
     /// Routers crossed on the way there and back, as far as TTLs told.

@@ -5,18 +5,22 @@
 //! that took fewer than [`MIN_LOST`] packets is not told. A row that losses one by one would bring
 //! about by themselves now and then is none. A row at the beginning or at the end of a train is the
 //! part that the train saw of an outage: it counts from [`NOTICEABLE_IN_PART`] on, and tells less
-//! than the outage lasted. One of requests is long by up to a round trip, with the queue in it:
+//! than the outage lasted. Trains that follow each other over the same path are looked at as one: a
+//! row that reaches over the end of one of them lasted at least until the last request without an
+//! answer, and at most until the first one after it that had one. One of requests is long by up to a round trip, with the queue in it:
 //! both the request and its answer have to pass.
 
-use netaware_units::Span;
+use netaware_units::{Mono, Span};
 
 /// The outages of a stream or of a train.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outages {
     /// How many there were.
     pub times: u64,
-    /// How long the longest lasted.
+    /// How long the longest lasted, at least.
     pub longest: Span,
+    /// How long it lasted at most, as far as that was observed.
+    pub at_most: Span,
     /// Packets that fell into them.
     pub lost: u64,
 }
@@ -27,7 +31,7 @@ impl Outages {
     pub fn of(rows: &[(u64, u64)], sent: u64, apart: Span) -> Self {
         let rows: Vec<Row> = rows
             .iter()
-            .map(|(length, times)| Row { length: *length, times: *times, at: At::Midst })
+            .filter_map(|(length, times)| Some(Row { times: *times, ..Row::lost(*length, At::Midst)? }))
             .collect();
         Self::among(&rows, sent, apart)
     }
@@ -45,7 +49,9 @@ impl Outages {
             let by_chance = sent as f64 * one_by_one.powf(row.length as f64);
             if by_chance < SELDOM {
                 let Row { length, times, .. } = *row;
-                found = found.and(Self { times, longest: row.lasted(apart), lost: length * times });
+                let longest = row.lasted(apart);
+                let at_most = longest.max(row.at_most.unwrap_or_default());
+                found = found.and(Self { times, longest, at_most, lost: length * times });
             }
         }
         found
@@ -65,12 +71,49 @@ impl Outages {
         Self::among(&rows, sent, apart)
     }
 
+    /// Of trains that followed each other over the same path, with packets this far apart.
+    pub fn over(trains: &[Train], apart: Span) -> Self {
+        let (mut rows, mut open, mut answered_until) = (Vec::new(), None, None);
+        for train in trains {
+            let mut next = 0;
+            for number in train.not_lost.iter().copied().chain([train.sent]) {
+                if number > next {
+                    let (first, last) = (train.due(next, apart), train.due(number - 1, apart));
+                    let row: &mut Silence = open.get_or_insert(Silence {
+                        began_after: answered_until.unwrap_or(first),
+                        first,
+                        ..Silence::default()
+                    });
+                    row.until = last;
+                    row.length += number - next;
+                    row.is_cut |= next == 0 || number == train.sent;
+                }
+                if number < train.sent {
+                    rows.extend(
+                        open.take().and_then(|row: Silence| row.ended(Some(train.due(number, apart)), apart)),
+                    );
+                    answered_until = Some(train.due(number, apart));
+                }
+                next = next.max(number + 1);
+            }
+            if let Some(row) = &mut open {
+                row.until = row.until.max(train.silent_at.unwrap_or(row.until));
+            }
+            if train.came_at.is_some() {
+                rows.extend(open.take().and_then(|row: Silence| row.ended(train.came_at, apart)));
+            }
+        }
+        rows.extend(open.and_then(|row| row.ended(None, apart)));
+        Self::among(&rows, trains.iter().map(|train| train.sent).sum(), apart)
+    }
+
     /// Of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
             times: self.times + other.times,
             longest: self.longest.max(other.longest),
+            at_most: self.at_most.max(other.at_most),
             lost: self.lost + other.lost,
         }
     }
@@ -96,10 +139,15 @@ pub struct Part {
 /// after the other; `None` where there was none.
 pub fn in_words(parts: &[Part]) -> Option<String> {
     let all = parts.iter().map(|part| part.outages).reduce(Outages::and)?;
+    let is_known = all.at_most.nanos() <= all.longest.nanos() / 5 * 6;
     let often = match all.times {
         0 => return None,
-        1 => format!("nothing came for {}", all.longest),
-        times => format!("{times} times nothing came, for up to {}", all.longest),
+        1 if is_known => format!("nothing came for {}", all.longest),
+        1 => format!("nothing came for {} to {}", all.longest, all.at_most),
+        times if is_known => format!("{times} times nothing came, for up to {}", all.longest),
+        times => {
+            format!("{times} times nothing came, the longest time for {} to {}", all.longest, all.at_most)
+        }
     };
     let met = parts.iter().filter(|part| part.outages.times > 0);
     let fell: Vec<String> =
@@ -111,12 +159,59 @@ pub fn in_words(parts: &[Part]) -> Option<String> {
     Some(format!("{often}: {fell} fell into such an outage"))
 }
 
+/// Packets at even distances, a part of a measurement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Train {
+    /// When the first one was due.
+    pub began_at: Mono,
+    /// The numbers of those that are not lost, in order.
+    pub not_lost: Vec<u64>,
+    /// How many there were.
+    pub sent: u64,
+    /// After its end something else was asked then, and nothing came.
+    pub silent_at: Option<Mono>,
+    /// After its end something else was asked, and then it was answered.
+    pub came_at: Option<Mono>,
+}
+
+impl Train {
+    fn due(&self, number: u64, apart: Span) -> Mono {
+        self.began_at + apart * i64::try_from(number).unwrap_or(i64::MAX)
+    }
+}
+
+/// A row in the making.
+#[derive(Debug, Clone, Copy, Default)]
+struct Silence {
+    /// The last one that was answered was due then.
+    began_after: Mono,
+    first: Mono,
+    until: Mono,
+    length: u64,
+    /// A train began or ended in it.
+    is_cut: bool,
+}
+
+impl Silence {
+    fn ended(self, came_at: Option<Mono>, apart: Span) -> Option<Row> {
+        if !self.is_cut {
+            return Row::lost(self.length, At::Midst);
+        }
+        let row = Row::lost(self.length, At::Edge)?;
+        let at_most = came_at.map(|at| at - self.began_after);
+        Some(Row { lasted: Some(self.until - self.first + apart), at_most, ..row })
+    }
+}
+
 /// Packets that were lost in a row.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     length: u64,
     times: u64,
     at: At,
+    /// By the clock, where that is known.
+    lasted: Option<Span>,
+    at_most: Option<Span>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,11 +224,12 @@ enum At {
 
 impl Row {
     fn lost(length: u64, at: At) -> Option<Self> {
-        (length > 0).then_some(Self { length, times: 1, at })
+        (length > 0).then_some(Self { length, times: 1, at, lasted: None, at_most: None })
     }
 
     fn lasted(&self, apart: Span) -> Span {
-        apart * i64::try_from(self.length).unwrap_or(i64::MAX)
+        let by_count = apart * i64::try_from(self.length).unwrap_or(i64::MAX);
+        by_count.max(self.lasted.unwrap_or_default())
     }
 
     fn noticeable(&self) -> Span {
@@ -162,7 +258,7 @@ mod tests {
     #[test]
     fn fades_of_a_radio_link_are_not_told_as_loss_of_seven_per_cent() {
         let found = Outages::of(&[(1, 1), (41, 1), (43, 1)], 1200, APART);
-        assert_eq!(found, Outages { times: 2, longest: APART * 43, lost: 84 });
+        assert_eq!(found, Outages { times: 2, longest: APART * 43, at_most: APART * 43, lost: 84 });
         assert_eq!(
             found.in_words(85, "requests").unwrap(),
             "2 times nothing came, for up to 430 ms: 84 of the 85 lost requests fell into such an outage"
@@ -175,7 +271,7 @@ mod tests {
     fn numbers_without_an_answer_are_rows() {
         let answered = (0..100).chain(140..400).chain(450..1000);
         let found = Outages::between(answered, 1000, APART);
-        assert_eq!(found, Outages { times: 2, longest: APART * 50, lost: 90 });
+        assert_eq!(found, Outages { times: 2, longest: APART * 50, at_most: APART * 50, lost: 90 });
         assert_eq!(Outages::between([], 0, APART), Outages::default());
     }
 
@@ -183,7 +279,7 @@ mod tests {
     #[test]
     fn an_outage_that_a_train_saw_in_part_is_not_sixteen_losses() {
         let apart = Span::from_millis(5);
-        let found = Outages { times: 1, longest: apart * 16, lost: 16 };
+        let found = Outages { times: 1, longest: apart * 16, at_most: apart * 16, lost: 16 };
         assert_eq!(Outages::between(0..184, 200, apart), found);
         assert_eq!(Outages::between(16..200, 200, apart), found);
         let in_the_midst = (0..100).chain(116..200);
@@ -191,10 +287,53 @@ mod tests {
         assert_eq!(Outages::between(0..191, 200, apart), Outages::default());
     }
 
+    /// Two seconds in which nothing came took a whole block of requests, and were no outage: no
+    /// answer followed in the same block.
+    #[test]
+    fn an_outage_over_the_end_of_a_block_is_told_with_its_whole_length() {
+        let ms = Span::from_millis;
+        let block = |at: u64, not_lost: std::ops::Range<u64>| Train {
+            began_at: Mono(at * 1_000_000),
+            not_lost: not_lost.collect(),
+            sent: 125,
+            silent_at: None,
+            came_at: None,
+        };
+        let all = |at| block(at, 0..125);
+        // The other version has its turn in between.
+        let trains = [all(0), block(2500, 0..0), all(5000)];
+        let whole = Outages { times: 1, longest: ms(1250), at_most: ms(5000 - 1240), lost: 125 };
+        assert_eq!(Outages::over(&trains, APART), whole);
+        let said = whole.in_words(125, "requests").unwrap();
+        assert!(
+            said.starts_with("nothing came for 1.25 s to 3.76 s: 125 of the 125 lost requests"),
+            "{said}"
+        );
+        // What was tried behind the block tells when it was over.
+        let tried = Train {
+            silent_at: Some(Mono(4_000_000_000)),
+            came_at: Some(Mono(4_300_000_000)),
+            ..block(2500, 0..50)
+        };
+        let found = Outages::over(&[all(0), tried, all(5000)], APART);
+        assert_eq!((found.times, found.longest, found.at_most, found.lost), (1, ms(1010), ms(1310), 75));
+        // It goes on in the next block.
+        let found = Outages::over(&[block(0, 0..100), block(2000, 25..125)], APART);
+        assert_eq!((found.times, found.longest, found.at_most, found.lost), (1, ms(1250), ms(1260), 50));
+        // Losses one by one are none, wherever blocks end, and nor is a path that never answers.
+        let few = Train { not_lost: (0..124).filter(|number| number % 50 != 7).collect(), ..all(0) };
+        assert_eq!(Outages::over(&[few, all(2000)], APART), Outages::default());
+        assert_eq!(Outages::over(&[block(0, 0..0), block(2000, 0..0)], APART), Outages::default());
+        // In the midst of one it is what it was.
+        let midst = Train { not_lost: (0..40).chain(90..125).collect(), ..all(0) };
+        let found = Outages::over(&[midst], APART);
+        assert_eq!((found.longest, found.at_most), (ms(500), ms(500)));
+    }
+
     #[test]
     fn requests_and_datagrams_that_met_the_outages_of_a_path_share_a_sentence() {
         let part = |times, ms, lost, what: &str| Part {
-            outages: Outages { times, longest: Span::from_millis(ms), lost },
+            outages: Outages { times, longest: Span::from_millis(ms), at_most: Span::from_millis(ms), lost },
             lost: lost + 1,
             what: what.to_owned(),
         };

@@ -6,6 +6,7 @@
 //! what the system does not tell is absent, not wrong.
 #![expect(unsafe_code, reason = "system calls; each block says why it is sound")]
 
+pub mod absence;
 #[cfg(target_os = "linux")]
 mod ancillary;
 pub mod clock;

@@ -7,7 +7,7 @@
 //! too: theirs is an outage only if nothing came of the transfer either for half of that time.
 
 use netaware_probe::Pacing;
-use netaware_probe::outage::{self, Outages, Part};
+use netaware_probe::outage::{self, Outages, Part, Train};
 use netaware_record::{Direction, ReceiverTick};
 use netaware_units::{ByteCount, Span};
 
@@ -68,9 +68,23 @@ fn silence(round: &TcpRound, run: &EchoRun) -> Span {
 /// Round trips that opening a transfer takes while requests already run beside it.
 const SET_UP: i64 = 4;
 
+/// Blocks of requests follow each other: an outage that one of them ended in goes on behind it.
 fn idle(runs: &[EchoRun]) -> Part {
+    let train = |run: &EchoRun| {
+        let is_even = matches!(run.order.pacing, Pacing::Even(_));
+        let train = is_even.then(|| run.round.train(run.began_at))??;
+        let (silent_at, came_at) = (run.afterwards.silent_at, run.afterwards.came_at);
+        Some((run.order.shown_spacing(), Train { silent_at, came_at, ..train }))
+    };
+    let trains: Vec<Option<(Span, Train)>> = runs.iter().map(train).collect();
+    let alike = trains.chunk_by(|one, next| one.as_ref().map(|it| it.0) == next.as_ref().map(|it| it.0));
+    let outages = alike.filter_map(|trains| {
+        let apart = trains.first()?.as_ref()?.0;
+        let trains: Vec<Train> = trains.iter().flatten().map(|(_, train)| train.clone()).collect();
+        Some(Outages::over(&trains, apart))
+    });
     Part {
-        outages: runs.iter().filter_map(of_run).reduce(Outages::and).unwrap_or_default(),
+        outages: outages.reduce(Outages::and).unwrap_or_default(),
         lost: runs.iter().map(|run| run.round.counts().lost).sum(),
         what: "requests".to_owned(),
     }
@@ -127,7 +141,8 @@ pub(super) mod tests {
 
     use super::*;
     use crate::bulk::Ended;
-    use crate::echo::EchoOrder;
+    use crate::echo::{Afterwards, EchoOrder, Unanswered};
+    use crate::link::standstill::Standstill;
     use crate::request::Transport;
     use crate::transfer::{TcpOrder, UdpOrder};
 
@@ -192,6 +207,11 @@ pub(super) mod tests {
         logged(sent, 0..0, log)
     }
 
+    fn unanswered(number: u64) -> Unanswered {
+        let left_at = Mono(1_000_000_000) + APART * i64::try_from(number).unwrap();
+        Unanswered { number, left_at, came_late: false }
+    }
+
     fn logged(sent: u64, lost: std::ops::Range<u64>, log: EchoLog) -> EchoRun {
         let counts = EchoCounts {
             asked: sent,
@@ -207,6 +227,9 @@ pub(super) mod tests {
             worst_lateness: Span::ZERO,
             why_not_sent: None,
             stamp_fallbacks: None,
+            began_at: Mono(1_000_000_000),
+            unanswered: lost.map(unanswered).collect(),
+            afterwards: Afterwards::default(),
             lost_at_end: 0,
             ceasing: Ceasing::default(),
             gave_up: false,
@@ -309,6 +332,65 @@ pub(super) mod tests {
         assert_eq!(found.idle.iter().map(fate).collect::<Vec<_>>(), [(10, 0), (10, 0)]);
         assert_eq!(fate(&found.idle_tcp[0]), (0, 1));
         assert!(found.tcp.iter().skip(1).all(|round| beside(round).is_none()));
+    }
+
+    /// `latency` lost "0 %" of an outage of three seconds, and called it an address translator.
+    #[test]
+    fn requests_that_were_tried_behind_a_silent_block_tell_how_long_the_outage_was() {
+        let at = |ms: u64| Mono(1_000_000_000 + ms * 1_000_000);
+        let later = |ms: u64, run: EchoRun| EchoRun { began_at: at(ms), ..run };
+        // Nothing of the second block after its 50 th request, of the first and second try.
+        let afterwards = Afterwards::default();
+        let afterwards = afterwards.and_tried(&later(3000, run(2, 0..2)));
+        assert_eq!((afterwards.silent_at, afterwards.came_at), (Some(at(3010)), None));
+        let afterwards = afterwards.and_tried(&later(4500, run(2, 0..0)));
+        assert_eq!(afterwards.came_at, Some(at(4505)));
+        let cut = EchoRun { afterwards, ..later(1000, run(100, 50..100)) };
+        let found =
+            Findings { idle: vec![run(100, 0..0), cut, later(5000, run(100, 0..0))], ..Findings::default() };
+        let want = "nothing came for 1.52 s to 3.02 s: 50 of the 50 lost requests fell into such an outage";
+        assert_eq!(warning(&found).as_deref(), Some(want));
+        // Blocks without an answer between others that had one.
+        let idle = vec![run(100, 0..0), later(1000, run(100, 0..100)), later(2000, run(100, 0..0))];
+        let said = warning(&Findings { idle, ..Findings::default() }).unwrap();
+        assert!(said.starts_with("nothing came for 1.00 s: 100 of the 100"), "{said}");
+    }
+
+    /// "Idle loss IPv4 35.00 %" of a path that lost nothing: the responder was stopped for 2.5 s.
+    #[test]
+    fn requests_that_a_stopped_responder_did_not_read_are_unknown_and_not_lost() {
+        let at = |ms: u64| Mono(1_000_000_000 + ms * 1_000_000);
+        let stood = |from, until| {
+            let lasted = Span::from_millis(400);
+            [Standstill { lasted, from: at(from), until: at(until) }]
+        };
+        let mut found = Findings {
+            idle: vec![EchoRun { lost_at_end: 40, ..run(100, 60..100) }, run(100, 95..96)],
+            ..Findings::default()
+        };
+        let said = found.forget_standstills(&stood(590, 1000)).unwrap();
+        assert!(said.starts_with("the responder's host did not run netaware for 400 ms (it was"), "{said}");
+        assert!(said.contains("the fate of 41 requests"), "{said}");
+        let counts = found.idle[0].round.counts();
+        assert_eq!((counts.lost, counts.abandoned, counts.sent()), (0, 40, 100));
+        assert_eq!((found.idle[0].lost_at_end, found.idle[1].round.counts().lost), (0, 0));
+        assert_eq!(warning(&found), None);
+        // What the path lost at another time stays lost, and is told as an outage.
+        let mut found = Findings { idle: vec![run(100, 20..60)], ..Findings::default() };
+        assert!(found.forget_standstills(&stood(700, 1100)).unwrap().ends_with("was answered late"));
+        assert_eq!(found.idle[0].round.counts().lost, 40);
+        assert!(warning(&found).unwrap().contains("40 of the 40 lost requests"));
+        assert_eq!(found.forget_standstills(&[]), None);
+        // A late answer of one of them is no late answer of a lost one.
+        let mut late = run(100, 20..60);
+        late.unanswered.iter_mut().take(10).for_each(|lost| lost.came_late = true);
+        assert_eq!(late.forget_standstills(&stood(300, 700)), 30);
+        assert_eq!((late.round.counts().lost, late.unanswered.len()), (10, 10));
+        assert!(late.unanswered.iter().all(|lost| lost.came_late));
+        // What broke off is not forgotten twice.
+        let mut ended = EchoRun { lost_at_end: 40, ..run(100, 60..100) };
+        ended.forget_its_end();
+        assert_eq!(ended.forget_standstills(&stood(590, 1000)), 0);
     }
 
     #[test]

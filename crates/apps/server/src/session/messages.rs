@@ -1,6 +1,6 @@
 //! What an open session may ask.
 
-use netaware_units::Mono;
+use netaware_units::{Mono, Span};
 use netaware_wire::control::{ClientMessage, ErrorCode, ServerMessage};
 use netaware_wire::header::HeaderFields;
 
@@ -12,7 +12,8 @@ impl Session<'_> {
         match message {
             ClientMessage::Ping { seq } => {
                 self.note_ping(now);
-                self.say(ServerMessage::Pong { seq });
+                let stood_still = Some(self.stood_still).filter(|stood| *stood > Span::ZERO);
+                self.say(ServerMessage::Pong { seq, stood_still });
             }
             ClientMessage::SetHeader { header } => self.set_header(header),
             ClientMessage::Reserve { expected, join } => self.reserve(expected, join),

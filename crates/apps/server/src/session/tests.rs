@@ -784,3 +784,18 @@ fn a_channel_that_cannot_be_opened_ends_its_test_and_one_that_is_not_asked_for_e
     session.channel_lost(9, "whose?");
     assert_eq!(deeds(&mut session), [""; 0]);
 }
+
+#[test]
+fn a_responder_that_was_stopped_says_so_with_its_next_pong() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    let mut told = |seq, in_all: i64| {
+        session.note_standing_still(Span::from_millis(in_all));
+        session.received(ms(1000), Ok(ClientMessage::Ping { seq }));
+        let Some(Action::Send(message)) = session.next_action() else { panic!("no pong") };
+        let ServerMessage::Pong { stood_still, .. } = *message else { panic!("{message:?}") };
+        stood_still
+    };
+    assert_eq!([told(1, 0), told(2, 2500)], [None, Some(Span::from_millis(2500))]);
+    assert_eq!(told(3, 2500), Some(Span::from_millis(2500)), "what it said before may have been lost");
+}

@@ -419,3 +419,23 @@ fn requests_lost_in_a_row_are_told_from_as_many_lost_one_by_one() {
     let none = EchoLog::default().finish(EchoCounts::default());
     assert_eq!((none.loss_runs(), none.loss_blocks().len()), (0, 0));
 }
+
+/// Requests that a stopped responder did not read count neither as losses nor as an outage.
+#[test]
+fn requests_in_the_midst_of_which_nobody_knows_are_no_losses_of_the_path() {
+    let answered: Vec<Exchange> =
+        (0..100).filter(|seq| !(30..50).contains(seq) && *seq != 70).map(|seq| exchange(seq, 5)).collect();
+    let counts = EchoCounts { asked: 100, received: 79, lost: 21, late: 3, ..EchoCounts::default() };
+    let round = logged(&answered).finish(counts);
+    assert_eq!((round.loss_runs(), round.last_answered()), (2, Some(99)));
+    assert_eq!(round.outages(MS * 10).unwrap().lost, 20);
+    let unknown: Vec<u64> = (30..50).collect();
+    let round = round.not_knowing_those(&unknown, 3);
+    let counts = round.counts();
+    assert_eq!((counts.lost, counts.abandoned, counts.late, counts.sent()), (1, 20, 0, 100));
+    assert_eq!((round.loss_runs(), round.outages(MS * 10).unwrap().times), (1, 0));
+    let blocks = round.loss_blocks();
+    assert_eq!((blocks.len(), blocks.iter().sum::<f64>()), (8, 1.0 - 9.0 / 10.0));
+    let train = round.train(Mono(7)).unwrap();
+    assert_eq!((train.began_at, train.not_lost.len(), train.sent), (Mono(7), 99, 100));
+}

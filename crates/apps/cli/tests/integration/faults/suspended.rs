@@ -1,4 +1,5 @@
-//! The prober is stopped for a while, as a laptop is whose lid is closed: nobody else is blamed.
+//! The prober or the responder is stopped for a while, as a laptop is whose lid is closed: nobody
+//! else is blamed.
 
 use netaware_io::clock;
 use netaware_record::{LimitedBy, Outcome, Record, VersionResult};
@@ -33,6 +34,28 @@ fn a_prober_that_was_stopped_for_6_s_blames_nobody_whatever_it_measured() {
         assert!(record.warnings.iter().any(|it| it.contains("did not run netaware")), "{record:#?}");
         nobody_is_blamed(&record.versions[0], command);
     });
+}
+
+#[test]
+fn a_responder_that_was_stopped_is_no_address_translator_and_loses_nothing() {
+    let responder = Responder::start(&[]);
+    let port = responder.port();
+    let to = ["127.0.0.1", "--port", &port, "-4", "--format", "ndjson", "--no-save"];
+    // It is stopped over the end of the requests.
+    let prober = Program::start(netaware(&[&["latency", "-c", "80", "--spacing", "10ms"], &to[..]].concat()));
+    until_it_prints(&prober, r#""what":"latency""#);
+    signal("STOP", responder.id());
+    clock::sleep(Span::from_millis(2500));
+    signal("CONT", responder.id());
+    let finished = prober.finish_within(Span::from_secs(10)).exits_with(0);
+    let last = finished.stdout.lines().last().unwrap_or_else(|| panic!("{finished:#?}"));
+    let record: Record = serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {finished:#?}"));
+    let latency = record.versions[0].latency.as_ref().unwrap();
+    assert_eq!((latency.sent, latency.lost), (80, 0), "{latency:#?}");
+    assert!(latency.unknown > 0, "{latency:#?}");
+    let says = |what: &str| record.warnings.iter().any(|warning| warning.contains(what));
+    assert!(says("the responder's host did not run netaware for 2."), "{:?}", record.warnings);
+    assert!(!says("address translator"), "{:?}", record.warnings);
 }
 
 fn nobody_is_blamed(found: &VersionResult, command: &[&str]) {

@@ -37,7 +37,7 @@ fn a_hello_is_welcomed_over_both_ip_versions() {
         let stamps = host.stamps.expect("measured on loopback");
         assert!(stamps.send_gap > Span::ZERO && stamps.error < Span::from_millis(100), "{stamps:?}");
         speaker.say(&ClientMessage::Ping { seq: 9 });
-        assert_eq!(speaker.hear(), ServerMessage::Pong { seq: 9 });
+        assert_eq!(speaker.hear(), ServerMessage::Pong { seq: 9, stood_still: None });
         speaker.say(&ClientMessage::Bye);
         assert_eq!(speaker.try_hear(), None);
     }
@@ -130,7 +130,7 @@ fn unknown_messages_are_answered_and_the_session_goes_on() {
     speaker.say(&ClientMessage::Start { test: 3 });
     assert!(matches!(speaker.hear(), ServerMessage::Error { code: ErrorCode::State, test: Some(3), .. }));
     speaker.say(&ClientMessage::Ping { seq: 1 });
-    assert_eq!(speaker.hear(), ServerMessage::Pong { seq: 1 });
+    assert_eq!(speaker.hear(), ServerMessage::Pong { seq: 1, stood_still: None });
 }
 
 #[test]

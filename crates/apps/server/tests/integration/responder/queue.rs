@@ -69,7 +69,7 @@ fn a_silent_holder_is_forgotten_within_five_seconds() {
     for seq in 0..3 {
         clock::sleep(Span::from_secs(1));
         next.say(&ClientMessage::Ping { seq });
-        assert_eq!(next.hear(), ServerMessage::Pong { seq });
+        assert_eq!(next.hear(), ServerMessage::Pong { seq, stood_still: None });
     }
     assert!(is_admitted(&mut next));
     assert!(clock::now() - began < Span::from_secs(5));
@@ -106,7 +106,7 @@ fn one_prober_over_two_ip_versions_holds_one_place() {
     assert_eq!(place(&mut next), 1);
     drop(v4);
     next.say(&ClientMessage::Ping { seq: 1 });
-    assert_eq!(next.hear(), ServerMessage::Pong { seq: 1 });
+    assert_eq!(next.hear(), ServerMessage::Pong { seq: 1, stood_still: None });
     drop(v6);
     assert!(is_admitted(&mut next));
 }
