@@ -18,7 +18,7 @@ use netaware_io::stop::StopFlag;
 use netaware_io::tcp_info::TcpInfo;
 use netaware_io::timeout::is_timeout;
 use netaware_units::{Mono, Span};
-use netaware_wire::control::{ClientMessage, PING_EVERY, ServerMessage};
+use netaware_wire::control::{ClientMessage, ErrorCode, PING_EVERY, ServerMessage};
 use netaware_wire::frame;
 use netaware_wire::preface::{PREFACE_LEN, Preface, PrefaceError, Role};
 use netaware_wire::stranger;
@@ -53,6 +53,8 @@ struct Shared {
     died_at: AtomicU64,
     /// Of all times between two signs of life, the longest one.
     longest_pause: Mutex<Option<(Mono, Mono)>>,
+    /// And the last one that is as long as an end may take to give a session up.
+    last_silence: Mutex<Option<(Mono, Mono)>>,
     /// When the responder's program did not run, by what it says.
     standstills: Standstills,
 }
@@ -63,6 +65,10 @@ impl Shared {
         let mut longest = self.longest_pause.lock().unwrap_or_else(PoisonError::into_inner);
         if longest.is_none_or(|(a, b)| until - from > b - a) {
             *longest = Some((from, until));
+        }
+        if until - from >= NOTICED_THERE {
+            let mut last = self.last_silence.lock().unwrap_or_else(PoisonError::into_inner);
+            *last = Some((from, until));
         }
     }
 
@@ -99,6 +105,10 @@ pub(crate) const NOTICED: Span = silence::HELD_UP;
 const CONSEQUENCE: Span = Span::from_secs(15);
 /// The other end hears nothing for as long, and up to a ping's distance more, before it gives up.
 const NOTICED_THERE: Span = Span::from_secs(2);
+
+/// Within so much of the path's return, beside round trips, what the other end did meanwhile is
+/// heard of.
+const HEARD_OF: Span = Span::from_secs(3);
 
 const READER_WAKES: Span = Span::from_millis(250);
 const WRITE_PATIENCE: Span = Span::from_secs(2);
@@ -208,12 +218,24 @@ impl Link {
     /// responder's fault.
     pub(crate) fn explain(&mut self, cause: Cause) -> Cause {
         let now = clock::now();
+        let cause = match self.silence_before(&cause, self.died_at().unwrap_or(now)) {
+            Some(silence) => self.bury(Cause::Unheard(silence)),
+            None => cause,
+        };
         let Absence { away, back_at, .. } = self.shared.absence().at(now);
         let is_silence = matches!(cause, Cause::Silent(_) | Cause::Lost(_) | Cause::Unheard(_));
         if !is_silence || away < NOTICED_THERE || now - back_at > CONSEQUENCE {
             return cause;
         }
         self.bury(Cause::Away(away))
+    }
+
+    /// For how long nothing came before the other end closed or refused the session, where it did
+    /// that because it heard nothing either: what it says of that comes when the path is back, in
+    /// one way or another.
+    fn silence_before(&self, cause: &Cause, died_at: Mono) -> Option<Span> {
+        let last = *self.shared.last_silence.lock().unwrap_or_else(PoisonError::into_inner);
+        given_up(cause, last?, died_at, Span(self.shared.round_trip.load(Ordering::Acquire)))
     }
 
     /// Sends a message.
@@ -242,6 +264,15 @@ impl Link {
         self.dead = Some(cause.clone());
         cause
     }
+}
+
+fn given_up(cause: &Cause, (from, until): (Mono, Mono), died_at: Mono, round_trip: Span) -> Option<Span> {
+    let is_because_of_silence = match cause {
+        Cause::Refused(ErrorCode::Timeout, _) => true,
+        Cause::Lost(_) => died_at - until <= HEARD_OF + round_trip * 2,
+        _ => false,
+    };
+    (is_because_of_silence && until - from >= round_trip * 2).then_some(until - from)
 }
 
 impl Drop for Link {
@@ -339,6 +370,10 @@ impl Reader {
             self.shared.absence().due_at = Some(clock::now() + READER_WAKES);
             let read = self.stream.read(&mut chunk);
             self.look_for_absence();
+            if !matches!(&read, Err(e) if is_timeout(e)) {
+                let life_at = Mono(self.shared.life_at.load(Ordering::Acquire));
+                self.shared.paused(heard_at.max(life_at), clock::now());
+            }
             match read {
                 Ok(0) => return Err(Cause::Lost("closed by the responder".into())),
                 Ok(read) => {
@@ -423,6 +458,38 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An outage of 4 s was "refused: not a byte for too long", "closed by the responder", "Broken
+    /// pipe" and "nothing heard for 4.37 s", and each time something else was to be looked at.
+    #[test]
+    fn an_outage_in_which_the_other_end_gave_the_session_up_has_one_reason() {
+        let at = |ms: u64| Mono(ms * 1_000_000);
+        let ms = Span::from_millis;
+        let silent = (at(8000), at(12_100));
+        let refused = Cause::Refused(ErrorCode::Timeout, "not a byte for too long".to_owned());
+        let [closed, broken] =
+            ["closed by the responder", "Broken pipe (os error 32)"].map(|why| Cause::Lost(why.to_owned()));
+        for cause in [&refused, &closed, &broken] {
+            assert_eq!(given_up(cause, silent, at(12_600), ms(50)), Some(ms(4100)), "{cause:?}");
+        }
+        // A responder that is killed later has its own reason.
+        assert_eq!(given_up(&closed, silent, at(16_000), ms(50)), None);
+        let cap = Cause::Refused(ErrorCode::Cap, "no".to_owned());
+        assert_eq!(given_up(&cap, silent, at(12_600), ms(50)), None);
+        // On a path this slow nothing comes for as long.
+        assert_eq!(given_up(&closed, (at(8000), at(10_200)), at(10_300), ms(1500)), None);
+    }
+
+    #[test]
+    fn only_a_silence_as_long_as_an_end_waits_for_is_remembered() {
+        let at = |ms: u64| Mono(ms * 1_000_000);
+        let shared = Shared::default();
+        for (from, until) in [(1000, 6000), (7000, 9500), (9600, 10_600)] {
+            shared.paused(at(from), at(until));
+        }
+        assert_eq!(*shared.last_silence.lock().unwrap(), Some((at(7000), at(9500))));
+        assert_eq!(*shared.longest_pause.lock().unwrap(), Some((at(1000), at(6000))));
+    }
 
     #[test]
     fn a_thread_that_runs_again_before_the_reader_does_knows_that_the_host_was_away() {
