@@ -289,7 +289,8 @@ fn break_off(lane: &mut Lane, runs: &mut [EchoRun], renewed: Option<Renewed>) {
     let last = runs.iter().rposition(|run| run.ceasing.has_come()).unwrap_or(0);
     runs.iter_mut().skip(last).for_each(EchoRun::forget_its_end);
     let peer = lane.session().map(|session| session.link.peer());
-    let why = broke_off::unreachable(&ceased, "requests", lane.local, peer, None);
+    let refused = runs.iter().rev().find_map(|run| report::refused(run.why_not_sent?));
+    let why = broke_off::unreachable(&ceased, "requests", lane.local, peer, refused);
     lane.break_off(if renewed == Some(Renewed::UdpBlocked) { udp_blocked(why) } else { why });
 }
 

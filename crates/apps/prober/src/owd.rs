@@ -184,8 +184,9 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                         fell_silent(last, &flow.run.counts, request.interval, flow.run.patience)
                     });
                     let local = flow.run.local.map(|local| local.ip());
+                    let refused = || flow.run.drive.why_not_sent.and_then(report::refused);
                     result.unreachable = ceased
-                        .map(|ceased| broke_off::unreachable(&ceased, "packets", local, Some(to), None));
+                        .map(|ceased| broke_off::unreachable(&ceased, "packets", local, Some(to), refused()));
                     let mut owd = report::owd::result(*version, request, &flow);
                     if let Some(ceased) = ceased {
                         owd.unknown_are(ceased.unanswered);

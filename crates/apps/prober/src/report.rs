@@ -49,6 +49,11 @@ pub(crate) fn why_not_sent(why: NotSent) -> String {
     }
 }
 
+/// Why the system itself let packets not out; nothing where it was another reason.
+pub(crate) fn refused(why: NotSent) -> Option<String> {
+    matches!(why, NotSent::Refused(_)).then(|| why_not_sent(why))
+}
+
 /// What the system says, and who it was where that is known.
 pub(crate) fn refusal(errno: i32) -> String {
     let said = std::io::Error::from_raw_os_error(errno);

@@ -35,6 +35,10 @@ enum Kind {
 
 impl Kind {
     fn of(tcp: &TcpResult) -> Option<Self> {
+        if tcp.carried_nothing() && tcp.outcome == Outcome::Interrupted {
+            // Whoever ended it did not wait for more.
+            return None;
+        }
         if tcp.carried_nothing() {
             return Some(Self::CarriedNothing);
         }

@@ -216,7 +216,7 @@ pub(super) mod tests {
     }
 
     /// Slices of 50 ms of so many Mbit/s.
-    fn transfer(mbit: &[u64], load: EchoRun) -> TcpRound {
+    pub(in crate::report) fn transfer(mbit: &[u64], load: EchoRun) -> TcpRound {
         let tick = |(n, mbit): (i64, &u64)| ReceiverTick {
             end: SLICE * (n + 1),
             length: SLICE,
