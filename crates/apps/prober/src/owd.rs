@@ -16,7 +16,7 @@ use netaware_record::passive::ClockState;
 use netaware_record::{IpVersion, OwdResult, Record, Unreachable, VersionResult};
 use netaware_stats::ceasing::{Ceased, Ceasing};
 use netaware_stats::patience::{UNKNOWN, Waiting};
-use netaware_units::{ByteCount, Mono, Span};
+use netaware_units::{ByteCount, Mono, Span, Wall};
 use netaware_wire::proof::Key;
 use netaware_wire::stamp::ErrorEstimate;
 
@@ -260,7 +260,17 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
     // Whoever says that a port is closed is sent next to nothing.
     let silent = unknown.saturating_sub(closed.iter().filter(|is_closed| **is_closed).count());
     let together = together(&apart, silent);
-    let (seen, careful) = intervals(request, together, unknown);
+    // Where only some were answered in time the path is slow or loses much, whatever those over
+    // the other version came to.
+    let is_hard = logs
+        .iter()
+        .zip(&apart)
+        .any(|(log, apart)| apart.is_none() && log.as_ref().is_some_and(|log| !log.exchanges().is_empty()));
+    let sharing = if is_hard { logs.iter().flatten().count() } else { unknown };
+    let (seen, careful) = intervals(request, together, sharing);
+    let warning =
+        warning_of(request, together, if is_hard { request.interval } else { seen }, careful, unknown);
+    let seen = if is_hard { careful } else { seen };
     let (slower, most_careful) = (request.every(seen), request.every(careful));
     let each = apart.iter().zip(&closed).map(|(apart, is_closed)| match apart {
         _ if *is_closed => most_careful.of_a_closed_port(),
@@ -270,7 +280,7 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
     let each = each.collect();
     let is_known = apart.iter().any(Option::is_some);
     Slowed {
-        warning: warning_of(request, together, seen, careful, unknown),
+        warning,
         request: match heard {
             Heard::Closed => most_careful.of_a_closed_port(),
             _ if is_known => slower,
@@ -353,16 +363,21 @@ fn few(request: &OwdRequest) -> StampOptions {
     }
 }
 
-/// The mean time from answer to answer; `None` where there are no two.
+/// The mean time from answer to answer; `None` where too few came.
 fn apart(log: &StampLog) -> Option<Span> {
-    let came = || log.exchanges().iter().map(|exchange| exchange.came_at);
-    let gaps = i64::try_from(log.exchanges().len()).ok()? - 1;
-    (gaps > 0).then_some(())?;
-    Some(came().max()?.since(came().min()?) / gaps)
+    mean_gap(log.exchanges().iter().map(|exchange| exchange.came_at))
+}
+
+fn mean_gap(came: impl ExactSizeIterator<Item = Wall> + Clone) -> Option<Span> {
+    let gaps = i64::try_from(came.len()).ok().filter(|came| *came >= MIN_CAME)? - 1;
+    Some(came.clone().max()?.since(came.min()?) / gaps)
 }
 
 /// Packets that show what the path carries, and how long they are waited for.
-const FEW: u64 = 4;
+const FEW: u64 = 8;
+/// So many of them tell. A single delay of the first of two or three, with the others held back
+/// behind it, makes a slow path look fast.
+const MIN_CAME: i64 = 6;
 const FEW_PATIENCE: Span = Span::from_secs(2);
 /// A plan of packets that are closer has more of them within their patience than it may.
 const FEW_APART: Span = Span::from_micros(50);
@@ -675,6 +690,17 @@ mod tests {
         assert_eq!(together(&[Some(apart), Some(apart * 2)], 0), apart * 3);
         assert_eq!(together(&[Some(apart), None], 0), apart, "its port is closed");
         assert_eq!(together(&[None, None], 2), Span::ZERO);
+    }
+
+    #[test]
+    fn two_answers_that_came_together_do_not_make_a_slow_path_a_fast_one() {
+        let came = |millis: &[i64]| {
+            let at = millis.iter().map(|millis| Wall(millis * 1_000_000)).collect::<Vec<_>>();
+            mean_gap(at.into_iter())
+        };
+        assert_eq!([came(&[]), came(&[1400, 1403]), came(&[1400, 1401, 1402, 1403, 1404])], [None; 3]);
+        let all = [1400, 1488, 1576, 1664, 1752, 1840, 1928, 2016];
+        assert_eq!(came(&all), Some(Span::from_millis(88)));
     }
 
     #[test]

@@ -189,6 +189,7 @@ impl Pair<'_> {
                     .or_else(|| self.changed())
                     .or_else(|| self.shared_links(metric, direction))
             }
+            Metric::UdpLoss if self.has_dead_stream(direction) => None,
             Metric::UdpLoss => unlike_rates(self.v4, self.v6, direction)
                 .or_else(|| self.udp_outage(direction))
                 .or_else(|| self.changed()),
@@ -248,17 +249,22 @@ impl Pair<'_> {
         })
     }
 
+    /// Whether nothing at all came of the datagrams over one version while messages over TCP did:
+    /// no burst of others' traffic, no outage and no rate of ours does that.
+    fn has_dead_stream(&self, direction: Direction) -> bool {
+        let is_dead = |(result, found): (&VersionResult, &Findings)| {
+            let lost_all = share(result, direction).is_some_and(|share| share.part == share.of);
+            lost_all && found.was_heard_throughout
+        };
+        is_dead((self.v4, self.f4)) != is_dead((self.v6, self.f6))
+    }
+
     /// The same of the datagrams of a stream.
     fn udp_outage(&self, direction: Direction) -> Option<String> {
         let ratio =
             |result| share(result, direction).map_or(0.0, |share| share.part as f64 / share.of as f64);
-        let (more, found) =
-            if ratio(self.v4) > ratio(self.v6) { (self.v4, self.f4) } else { (self.v6, self.f6) };
-        let Share { part: lost, of } = share(more, direction)?;
-        if lost == of && found.was_heard_throughout {
-            // Nothing came at all while messages over TCP did: that is no outage.
-            return None;
-        }
+        let more = if ratio(self.v4) > ratio(self.v6) { self.v4 } else { self.v6 };
+        let lost = share(more, direction)?.part;
         let ends = udp(more, direction).filter_map(|udp| udp.receiver.as_ref());
         let (runs, of_runs) = in_few_rows(ends.flat_map(|end| end.loss_runs.iter().copied()), lost)?;
         let (version, rows) = (more.version.name(), if runs == 1 { "row" } else { "rows" });
@@ -298,6 +304,7 @@ impl Pair<'_> {
             Metric::TcpSingle | Metric::TcpParallel | Metric::LoadedRtt => {
                 both.map(|(result, _)| goodput(result, metric, direction).map(|rate| BitRate(rate as u64)))
             }
+            Metric::UdpLoss if self.has_dead_stream(direction) => return None,
             Metric::UdpLoss => [None; 2],
             Metric::IdleRtt | Metric::IdleLoss | Metric::DelayVariation | Metric::Connect => return None,
         };
@@ -574,7 +581,8 @@ mod tests {
         let (v4, v6, f4) = (of(IpVersion::V4, 1000), of(IpVersion::V6, 0), Findings::default());
         let doubt = |was_heard_throughout| {
             let f6 = Findings { was_heard_throughout, ..Findings::default() };
-            Pair { v4: &v4, v6: &v6, f4: &f4, f6: &f6 }.udp_outage(Direction::Reverse)
+            let pair = Pair { v4: &v4, v6: &v6, f4: &f4, f6: &f6 };
+            pair.doubt(Metric::UdpLoss, Direction::Reverse)
         };
         assert!(doubt(false).is_some_and(|why| why.contains("as in an outage")));
         assert_eq!(doubt(true), None);
