@@ -235,22 +235,23 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
         return as_it_is(Heard::Unknown);
     }
     let options = few(request);
-    let tried: Vec<Option<(StampLog, bool)>> = thread::scope(|scope| {
+    let tried: Vec<Option<(Option<StampLog>, bool)>> = thread::scope(|scope| {
         let each = |to: &Option<SocketAddr>| {
             let (to, options) = ((*to)?, &options);
             Some(scope.spawn(move || {
                 let mut log = StampLog::default();
                 // Why a flow cannot be is said of the measurement itself.
                 let run = stamp::run(to, options, stop, &mut |event| log.observe(&event));
-                let is_closed = log.exchanges().is_empty() && run.is_ok_and(|run| is_refused(&run.drive));
-                (log, is_closed)
+                let is_closed =
+                    log.exchanges().is_empty() && run.as_ref().is_ok_and(|run| is_refused(&run.drive));
+                (run.is_ok().then_some(log), is_closed)
             }))
         };
         let started: Vec<_> = reflectors.iter().map(each).collect();
         started.into_iter().map(|flow| flow.and_then(|flow| flow.join().ok())).collect()
     });
     let closed: Vec<bool> = tried.iter().map(|it| it.as_ref().is_some_and(|it| it.1)).collect();
-    let logs: Vec<_> = tried.into_iter().map(|it| it.map(|it| it.0)).collect();
+    let logs: Vec<_> = tried.into_iter().map(|it| it?.0).collect();
     let heard = heard(&logs, &closed);
     if stop.is_raised() {
         return as_it_is(heard);
@@ -332,7 +333,10 @@ fn warning_of(
 
 fn heard(logs: &[Option<StampLog>], closed: &[bool]) -> Heard {
     let mut tried = logs.iter().zip(closed).filter_map(|(log, is_closed)| Some((log.as_ref()?, is_closed)));
-    if tried.clone().any(|(log, _)| !log.exchanges().is_empty()) {
+    if tried.clone().next().is_none() {
+        // Nobody is waited for.
+        Heard::Unknown
+    } else if tried.clone().any(|(log, _)| !log.exchanges().is_empty()) {
         Heard::Somebody
     } else if closed.contains(&true) && tried.all(|(_, is_closed)| *is_closed) {
         Heard::Closed
@@ -708,6 +712,7 @@ mod tests {
         let silent = || Some(StampLog::default());
         assert_eq!(heard(&[silent(), None], &[true, false]), Heard::Closed);
         assert_eq!(heard(&[silent(), silent()], &[true, false]), Heard::Nobody);
+        assert_eq!(heard(&[None, None], &[false, false]), Heard::Unknown, "a name without an address");
         let request = OwdRequest::new(Target::new("h"));
         let closed = request.of_a_closed_port();
         assert_eq!((closed.patience, closed.waiting), (request.patience.min(FEW_PATIENCE), Waiting::Exactly));
