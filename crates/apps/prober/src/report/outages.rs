@@ -230,7 +230,7 @@ pub(super) mod tests {
             ..TcpOrder::new(Direction::Reverse, SLICE)
         };
         let ended = Ended { receiver_ticks: (0..).zip(mbit).map(tick).collect(), ..Ended::default() };
-        TcpRound { order, ended, arrived: None, load: Some(load) }
+        TcpRound { order, ended, arrived: None, ran: None, load: Some(load) }
     }
 
     pub(in crate::report) fn stream(direction: Direction, rows: Vec<(u64, u64)>, received: u64) -> UdpRound {
