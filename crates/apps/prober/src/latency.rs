@@ -23,7 +23,7 @@ use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings};
 use crate::request::{LatencyRequest, Rhythm, Target, Transport};
 use crate::stage::Cause;
-use crate::tcp_echo::TcpEcho;
+use crate::tcp_echo::{Broke, TcpEcho};
 
 /// Versions and transports take turns in this many blocks; short ones, so that a drift hits all
 /// alike.
@@ -506,11 +506,12 @@ impl Probe {
                 lane.check("measure latency");
                 Some(run)
             }
-            // The person who stopped it knows why nothing more came.
-            Err(Cause::Stopped) => None,
-            Err(cause) => {
-                lane.fail("measure latency", cause);
-                None
+            Err(Broke { cause, run }) => {
+                // The person who stopped it knows why nothing more came.
+                if !matches!(cause, Cause::Stopped) {
+                    lane.fail("measure latency", cause);
+                }
+                run
             }
         }
     }

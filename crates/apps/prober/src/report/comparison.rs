@@ -613,7 +613,7 @@ mod tests {
         let order = TcpOrder { streams: 4, ..TcpOrder::new(direction, Span::from_millis(50)) };
         let end = TcpEnd { streams: bytes.iter().map(stream).collect(), ..TcpEnd::default() };
         let ended = Ended { outcome, tcp_receiver: Some(end), ..Ended::default() };
-        TcpRound { order, ended, arrived: None, load: None }
+        TcpRound { order, ended, arrived: None, ran: None, load: None }
     }
 
     fn found(tcp: Vec<TcpRound>) -> Findings {
