@@ -511,7 +511,7 @@ impl Probe {
                 if !matches!(cause, Cause::Stopped) {
                     lane.fail("measure latency", cause);
                 }
-                run
+                run.map(|run| *run)
             }
         }
     }

@@ -6,13 +6,13 @@
 //! no share is computed over them. **Assumes** that the counters cover the same time as the stream.
 //! **Biased**: the stack's and the interface's counters belong to the whole host, so another
 //! program's drops make the host's part lean high; the stack counts a merged bundle (GRO) as one,
-//! which the socket's count is corrected for; a suspended host counts nothing, so of a row of losses
-//! as long as the receiver did not run the place is unknown; in a virtual machine or behind a switch of the
-//! hypervisor, drops just before our interface count as the network's. The host's part is never
-//! more than what is missing. **Published**: the split is that of UDPmon (`num_lost_innet`,
-//! Hughes-Jones); the counters are RFC 4113 and `SO_RXQ_OVFL` (socket(7)); the interval is Wilson's
-//! (1927) as recommended by Brown, Cai, DasGupta, Statistical Science
-//! 2001. Losses come in runs, for which any binomial interval is too narrow.
+//! which the socket's count is corrected for; a suspended host counts nothing, so of a row of
+//! losses as long as the receiver did not run the place is unknown; in a virtual machine or behind
+//! a switch of the hypervisor, drops just before our interface count as the network's. The host's
+//! part is never more than what is missing. **Published**: the split is that of UDPmon
+//! (`num_lost_innet`, Hughes-Jones); the counters are RFC 4113 and `SO_RXQ_OVFL` (socket(7)); the
+//! interval is Wilson's (1927) as recommended by Brown, Cai, DasGupta, Statistical Science 2001.
+//! Losses come in runs, for which any binomial interval is too narrow.
 
 use netaware_record::{HostDrops, Interval, LossSplit, ReceiverTick, UdpReceiverEnd};
 use netaware_units::Span;

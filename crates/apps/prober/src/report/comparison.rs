@@ -567,7 +567,8 @@ mod tests {
         assert_eq!(of(&[], 0), None);
     }
 
-    /// A firewall that drops the datagrams of one version, and a path that was down while they came.
+    /// A firewall that drops the datagrams of one version, and a path that was down while they
+    /// came.
     #[test]
     fn a_stream_of_which_nothing_came_is_no_outage_where_messages_came_all_the_time() {
         let of = |version, received: u64| {
