@@ -19,6 +19,13 @@ pub(crate) fn run(seconds: u32) -> Result<usize> {
     run_targets(seconds)
 }
 
+/// Whether every target compiles: what is fuzzed changes with each commit, and the targets are a
+/// workspace of their own, which no other step builds.
+pub(crate) fn compiles() -> Result<()> {
+    let which = ["--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target/fuzz", "--locked", "--bins"];
+    shell::run(&mut cargo(&[&["check"], &which[..]].concat()))
+}
+
 /// Reads how long each target is to run.
 pub(crate) fn seconds(text: &str) -> Result<u32, String> {
     match text.parse() {

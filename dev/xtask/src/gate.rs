@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 use crate::clock::Stopwatch;
 use crate::nextest::Suite;
 use crate::shell::{self, CI};
-use crate::{checks, deny, nextest, node, packages, purity, tests, web};
+use crate::{checks, deny, fuzz, nextest, node, packages, purity, tests, web};
 
 type Step = (&'static str, fn() -> Result<()>);
 
@@ -32,6 +32,7 @@ const STEPS: &[&[Step]] = &[
     &[("build", tests::build)],
     &[("clippy", checks::lints)],
     &[("purity", purity::prove)],
+    &[("fuzz", fuzz::compiles)],
     &[("doc tests", tests::documentation)],
     &[("computing", || tests::run(Suite::Computing))],
     &[("waiting", || tests::run(Suite::Waiting))],

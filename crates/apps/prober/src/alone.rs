@@ -108,7 +108,7 @@ impl Turn<'_, '_> {
 
     /// Somebody answered, and then no more until the end.
     pub(crate) fn breaks_off(&mut self, ceased: &Ceased) {
-        let refused = self.socket.counts().refused;
+        let refused = self.socket.counts().refused.map(report::refusal);
         let local = self.socket.local().map(ZonedIp::ip);
         self.result.unreachable = Some(broke_off::unreachable(ceased, "questions", local, None, refused));
     }

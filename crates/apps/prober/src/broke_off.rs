@@ -16,12 +16,12 @@ pub(crate) fn unreachable(
     asked: &str,
     local: Option<IpAddr>,
     to: Option<SocketAddr>,
-    refused: Option<i32>,
+    refused: Option<String>,
 ) -> Unreachable {
     let lost_network = local.and_then(netaware_host::lost_network);
     let is_own = lost_network.is_some();
     let mostly_kept_in = ceased.not_sent > ceased.unanswered;
-    let told = refused.filter(|_| mostly_kept_in).map(report::refusal);
+    let told = refused.filter(|_| mostly_kept_in);
     let barred = || told.or_else(|| local.zip(to).and_then(|(local, to)| report::refused_here(local, to)));
     let barred = if is_own { None } else { barred() };
     let advice = if is_own {

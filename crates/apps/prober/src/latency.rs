@@ -23,7 +23,7 @@ use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings};
 use crate::request::{LatencyRequest, Rhythm, Target, Transport};
 use crate::stage::Cause;
-use crate::tcp_echo::TcpEcho;
+use crate::tcp_echo::{Broke, TcpEcho};
 
 /// Versions and transports take turns in this many blocks; short ones, so that a drift hits all
 /// alike.
@@ -316,7 +316,8 @@ fn break_off(lane: &mut Lane, runs: &mut [EchoRun], renewed: Option<Renewed>) {
     let last = runs.iter().rposition(|run| run.ceasing.has_come()).unwrap_or(0);
     runs.iter_mut().skip(last).for_each(EchoRun::forget_its_end);
     let peer = lane.session().map(|session| session.link.peer());
-    let why = broke_off::unreachable(&ceased, "requests", lane.local, peer, None);
+    let refused = runs.iter().rev().find_map(|run| report::refused(run.why_not_sent?));
+    let why = broke_off::unreachable(&ceased, "requests", lane.local, peer, refused);
     lane.break_off(if matches!(renewed, Some(Renewed::UdpBlocked)) { udp_blocked(why) } else { why });
 }
 
@@ -532,11 +533,12 @@ impl Probe {
                 lane.check("measure latency");
                 Some(run)
             }
-            // The person who stopped it knows why nothing more came.
-            Err(Cause::Stopped) => None,
-            Err(cause) => {
-                lane.fail("measure latency", cause);
-                None
+            Err(Broke { cause, run }) => {
+                // The person who stopped it knows why nothing more came.
+                if !matches!(cause, Cause::Stopped) {
+                    lane.fail("measure latency", cause);
+                }
+                run.map(|run| *run)
             }
         }
     }

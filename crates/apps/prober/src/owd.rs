@@ -16,7 +16,7 @@ use netaware_record::passive::ClockState;
 use netaware_record::{IpVersion, OwdResult, Record, Unreachable, VersionResult};
 use netaware_stats::ceasing::{Ceased, Ceasing};
 use netaware_stats::patience::{UNKNOWN, Waiting};
-use netaware_units::{ByteCount, Mono, Span};
+use netaware_units::{ByteCount, Mono, Span, Wall};
 use netaware_wire::proof::Key;
 use netaware_wire::stamp::ErrorEstimate;
 
@@ -184,8 +184,9 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                         fell_silent(last, &flow.run.counts, request.interval, flow.run.patience)
                     });
                     let local = flow.run.local.map(|local| local.ip());
+                    let refused = || flow.run.drive.why_not_sent.and_then(report::refused);
                     result.unreachable = ceased
-                        .map(|ceased| broke_off::unreachable(&ceased, "packets", local, Some(to), None));
+                        .map(|ceased| broke_off::unreachable(&ceased, "packets", local, Some(to), refused()));
                     let mut owd = report::owd::result(*version, request, &flow);
                     if let Some(ceased) = ceased {
                         owd.unknown_are(ceased.unanswered);
@@ -234,22 +235,23 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
         return as_it_is(Heard::Unknown);
     }
     let options = few(request);
-    let tried: Vec<Option<(StampLog, bool)>> = thread::scope(|scope| {
+    let tried: Vec<Option<(Option<StampLog>, bool)>> = thread::scope(|scope| {
         let each = |to: &Option<SocketAddr>| {
             let (to, options) = ((*to)?, &options);
             Some(scope.spawn(move || {
                 let mut log = StampLog::default();
                 // Why a flow cannot be is said of the measurement itself.
                 let run = stamp::run(to, options, stop, &mut |event| log.observe(&event));
-                let is_closed = log.exchanges().is_empty() && run.is_ok_and(|run| is_refused(&run.drive));
-                (log, is_closed)
+                let is_closed =
+                    log.exchanges().is_empty() && run.as_ref().is_ok_and(|run| is_refused(&run.drive));
+                (run.is_ok().then_some(log), is_closed)
             }))
         };
         let started: Vec<_> = reflectors.iter().map(each).collect();
         started.into_iter().map(|flow| flow.and_then(|flow| flow.join().ok())).collect()
     });
     let closed: Vec<bool> = tried.iter().map(|it| it.as_ref().is_some_and(|it| it.1)).collect();
-    let logs: Vec<_> = tried.into_iter().map(|it| it.map(|it| it.0)).collect();
+    let logs: Vec<_> = tried.into_iter().map(|it| it?.0).collect();
     let heard = heard(&logs, &closed);
     if stop.is_raised() {
         return as_it_is(heard);
@@ -259,7 +261,17 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
     // Whoever says that a port is closed is sent next to nothing.
     let silent = unknown.saturating_sub(closed.iter().filter(|is_closed| **is_closed).count());
     let together = together(&apart, silent);
-    let (seen, careful) = intervals(request, together, unknown);
+    // Where only some were answered in time the path is slow or loses much, whatever those over
+    // the other version came to.
+    let is_hard = logs
+        .iter()
+        .zip(&apart)
+        .any(|(log, apart)| apart.is_none() && log.as_ref().is_some_and(|log| !log.exchanges().is_empty()));
+    let sharing = if is_hard { logs.iter().flatten().count() } else { unknown };
+    let (seen, careful) = intervals(request, together, sharing);
+    let warning =
+        warning_of(request, together, if is_hard { request.interval } else { seen }, careful, unknown);
+    let seen = if is_hard { careful } else { seen };
     let (slower, most_careful) = (request.every(seen), request.every(careful));
     let each = apart.iter().zip(&closed).map(|(apart, is_closed)| match apart {
         _ if *is_closed => most_careful.of_a_closed_port(),
@@ -269,7 +281,7 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
     let each = each.collect();
     let is_known = apart.iter().any(Option::is_some);
     Slowed {
-        warning: warning_of(request, together, seen, careful, unknown),
+        warning,
         request: match heard {
             Heard::Closed => most_careful.of_a_closed_port(),
             _ if is_known => slower,
@@ -321,7 +333,10 @@ fn warning_of(
 
 fn heard(logs: &[Option<StampLog>], closed: &[bool]) -> Heard {
     let mut tried = logs.iter().zip(closed).filter_map(|(log, is_closed)| Some((log.as_ref()?, is_closed)));
-    if tried.clone().any(|(log, _)| !log.exchanges().is_empty()) {
+    if tried.clone().next().is_none() {
+        // Nobody is waited for.
+        Heard::Unknown
+    } else if tried.clone().any(|(log, _)| !log.exchanges().is_empty()) {
         Heard::Somebody
     } else if closed.contains(&true) && tried.all(|(_, is_closed)| *is_closed) {
         Heard::Closed
@@ -352,16 +367,21 @@ fn few(request: &OwdRequest) -> StampOptions {
     }
 }
 
-/// The mean time from answer to answer; `None` where there are no two.
+/// The mean time from answer to answer; `None` where too few came.
 fn apart(log: &StampLog) -> Option<Span> {
-    let came = || log.exchanges().iter().map(|exchange| exchange.came_at);
-    let gaps = i64::try_from(log.exchanges().len()).ok()? - 1;
-    (gaps > 0).then_some(())?;
-    Some(came().max()?.since(came().min()?) / gaps)
+    mean_gap(log.exchanges().iter().map(|exchange| exchange.came_at))
+}
+
+fn mean_gap(came: impl ExactSizeIterator<Item = Wall> + Clone) -> Option<Span> {
+    let gaps = i64::try_from(came.len()).ok().filter(|came| *came >= MIN_CAME)? - 1;
+    Some(came.clone().max()?.since(came.min()?) / gaps)
 }
 
 /// Packets that show what the path carries, and how long they are waited for.
-const FEW: u64 = 4;
+const FEW: u64 = 8;
+/// So many of them tell. A single delay of the first of two or three, with the others held back
+/// behind it, makes a slow path look fast.
+const MIN_CAME: i64 = 6;
 const FEW_PATIENCE: Span = Span::from_secs(2);
 /// A plan of packets that are closer has more of them within their patience than it may.
 const FEW_APART: Span = Span::from_micros(50);
@@ -677,10 +697,22 @@ mod tests {
     }
 
     #[test]
+    fn two_answers_that_came_together_do_not_make_a_slow_path_a_fast_one() {
+        let came = |millis: &[i64]| {
+            let at = millis.iter().map(|millis| Wall(millis * 1_000_000)).collect::<Vec<_>>();
+            mean_gap(at.into_iter())
+        };
+        assert_eq!([came(&[]), came(&[1400, 1403]), came(&[1400, 1401, 1402, 1403, 1404])], [None; 3]);
+        let all = [1400, 1488, 1576, 1664, 1752, 1840, 1928, 2016];
+        assert_eq!(came(&all), Some(Span::from_millis(88)));
+    }
+
+    #[test]
     fn a_closed_port_is_not_waited_for_like_one_that_is_silent() {
         let silent = || Some(StampLog::default());
         assert_eq!(heard(&[silent(), None], &[true, false]), Heard::Closed);
         assert_eq!(heard(&[silent(), silent()], &[true, false]), Heard::Nobody);
+        assert_eq!(heard(&[None, None], &[false, false]), Heard::Unknown, "a name without an address");
         let request = OwdRequest::new(Target::new("h"));
         let closed = request.of_a_closed_port();
         assert_eq!((closed.patience, closed.waiting), (request.patience.min(FEW_PATIENCE), Waiting::Exactly));

@@ -199,7 +199,7 @@ impl<'a> Watch<'a> {
 
     /// The time is up, and data that are still in the path's queues are waited for. Said once.
     pub(crate) fn drains(&mut self, at_most: Span) {
-        if !std::mem::replace(&mut self.is_draining_said, true) {
+        if at_most > Span::ZERO && !std::mem::replace(&mut self.is_draining_said, true) {
             let note =
                 "the time is up, and what is still in the path's queues is waited for: this takes up to";
             self.tell(Progress::Longer(format!("{note} {at_most} longer")));

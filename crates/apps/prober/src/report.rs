@@ -13,7 +13,7 @@ mod route;
 mod tcp;
 mod udp;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use netaware_engine::NotSent;
@@ -48,6 +48,11 @@ pub(crate) fn why_not_sent(why: NotSent) -> String {
         NotSent::Overdue => "it came round to them too late".to_owned(),
         NotSent::Refused(errno) => refusal(errno),
     }
+}
+
+/// Why the system itself let packets not out; nothing where it was another reason.
+pub(crate) fn refused(why: NotSent) -> Option<String> {
+    matches!(why, NotSent::Refused(_)).then(|| why_not_sent(why))
 }
 
 /// What the system says, and who it was where that is known.
@@ -273,7 +278,14 @@ pub(crate) fn finish(
         let what = "a transfer did not run to its end; the figures stand for what was measured";
         record.warnings.push(what.to_owned());
     }
+    say_once(&mut record.warnings);
     record
+}
+
+/// What holds for several rounds or transfers is one warning.
+fn say_once(warnings: &mut Vec<String>) {
+    let mut said = BTreeSet::new();
+    warnings.retain(|warning| said.insert(warning.clone()));
 }
 
 /// Packets were marked, and nobody has seen what became of the marks.
@@ -303,6 +315,7 @@ pub(crate) fn finish_alone(
     warnings.extend(warnings_of(&versions, outcome));
     let mut record = opened.record(outcome, versions, warnings, local);
     record.settle();
+    say_once(&mut record.warnings);
     record
 }
 
@@ -529,6 +542,13 @@ mod tests {
     use netaware_units::{ByteCount, ClockSource};
 
     use super::*;
+
+    #[test]
+    fn one_warning_of_two_rounds_is_said_once() {
+        let mut warnings = ["a", "b", "a"].map(str::to_owned).to_vec();
+        say_once(&mut warnings);
+        assert_eq!(warnings, ["a", "b"]);
+    }
 
     #[test]
     fn delays_that_vary_by_half_a_second_and_packets_that_overtake_are_said_in_a_sentence() {

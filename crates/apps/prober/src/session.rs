@@ -377,6 +377,9 @@ fn more_connects(target: &Target, at: SocketAddr, first: Span) -> Result<(Vec<Sp
 fn connect_cause(e: &ConnectError, patience: Span) -> Cause {
     use std::io::ErrorKind::{ConnectionRefused, TimedOut, WouldBlock};
     match e {
+        ConnectError::System { operation: options::BIND, .. } => {
+            Cause::Address(format!("{e}; --bind wants an address of this host"))
+        }
         ConnectError::System { source, .. } => match source.kind() {
             ConnectionRefused => Cause::ConnectionRefused,
             TimedOut | WouldBlock => Cause::Silent(patience),

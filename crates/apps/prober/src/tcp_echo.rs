@@ -51,6 +51,20 @@ pub(crate) struct TcpEcho {
     pub(crate) until: Mono,
 }
 
+/// A run that did not come to its end, and what was measured until then.
+#[derive(Debug)]
+pub(crate) struct Broke {
+    pub(crate) cause: Cause,
+    /// `None` where not one request was answered.
+    pub(crate) run: Option<Box<EchoRun>>,
+}
+
+impl From<Cause> for Broke {
+    fn from(cause: Cause) -> Self {
+        Self { cause, run: None }
+    }
+}
+
 /// A send that is this much behind its plan counts as late.
 const LATE: Span = Span::from_micros(50);
 
@@ -79,7 +93,7 @@ impl TcpEcho {
     }
 
     /// Sends requests as the order says and waits for their answers.
-    pub(crate) fn run(&mut self, order: &EchoOrder, stop: &StopFlag) -> Result<EchoRun, Cause> {
+    pub(crate) fn run(&mut self, order: &EchoOrder, stop: &StopFlag) -> Result<EchoRun, Broke> {
         let system = |e: std::io::Error| Cause::System(format!("TCP echo: {e}"));
         order.pacing.check(order.patience).map_err(|e| Cause::System(e.to_string()))?;
         message::set_ticks(&self.stream, order.patience).map_err(system)?;
@@ -95,15 +109,15 @@ impl TcpEcho {
             start: clock::now(),
             stop,
         };
-        let ended = match order.pacing {
+        let mut ended = match order.pacing {
             Pacing::PingPong => lockstep::run(&course),
             Pacing::Pipeline(_) | Pacing::Even(_) | Pacing::Poisson { .. } => duplex::run(&course),
         };
-        let ended = ended.map_err(system)?;
+        let failed = ended.failed.take();
         let (start, ceasing) = (course.start, ended.ceasing(&course));
         self.asked += ended.counts.asked;
         self.owed = ended.owed;
-        Ok(EchoRun {
+        let mut run = EchoRun {
             order: EchoOrder { patience: ended.patience.span(), ..*order },
             transport: Transport::Tcp,
             round: ended
@@ -124,7 +138,12 @@ impl TcpEcho {
             gave_up: ended.gave_up,
             host_drops: None,
             cpu: CpuSnapshot::take().use_since(&cpu_before, clock::now() - start),
-        })
+        };
+        let Some(why) = failed else { return Ok(run) };
+        // The failure says why nothing more came; what became of the last requests nobody observed.
+        run.forget_its_end();
+        run.ceasing = Ceasing::default();
+        Err(Broke { cause: system(why), run: (run.answers() > 0).then(|| Box::new(run)) })
     }
 
     /// Waits for what an earlier run gave up on.
@@ -185,6 +204,8 @@ struct Ended {
     /// As far as the path is known by now.
     patience: Patience,
     owed: Option<u64>,
+    /// The system's answer that ended the run.
+    failed: Option<std::io::Error>,
 }
 
 impl Ended {
@@ -201,6 +222,7 @@ impl Ended {
             gave_up: false,
             patience: course.patience,
             owed: Some(0),
+            failed: None,
         }
     }
 
@@ -225,13 +247,18 @@ impl Ended {
     }
 
     /// The answer to a request did not come, and no later one will.
-    fn broke(&mut self, asked_at: Mono, why: &Broken) {
+    fn broke(&mut self, asked_at: Mono, why: Broken) {
         self.silent_from = Some(asked_at);
-        if matches!(why, Broken::Silent) {
-            self.gave_up = true;
-            self.lost();
-        } else {
-            self.counts.abandoned += 1;
+        match why {
+            Broken::Silent => {
+                self.gave_up = true;
+                self.lost();
+            }
+            Broken::Stopped => self.counts.abandoned += 1,
+            Broken::Failed(error) => {
+                self.counts.abandoned += 1;
+                self.failed = Some(error);
+            }
         }
     }
 

@@ -1,8 +1,9 @@
 //! A bulk transfer of one lane, with echoes beside it if wanted.
 
 use netaware_io::stop::StopFlag;
+use netaware_probe::absence::{self, Away};
 use netaware_probe::held_back;
-use netaware_record::{Bottleneck, Direction, Outcome, ReceiverTick};
+use netaware_record::{Bottleneck, Direction, Outcome, ReceiverTick, TcpCount, TcpEnd};
 use netaware_stats::patience;
 use netaware_units::{BitRate, ByteCount, SendRate, Span};
 use netaware_wire::control::{MAX_BLOCK_SPACING, TcpPlan, UdpPlan, UdpReceive, UdpSend};
@@ -176,13 +177,55 @@ pub(crate) struct TcpRound {
     pub(crate) ended: Ended,
     /// What arrived, where TCP held some of it back from the application.
     pub(crate) arrived: Option<Vec<ReceiverTick>>,
+    /// The slices that count without those in which an end did not run, where there were such.
+    pub(crate) ran: Option<Vec<ReceiverTick>>,
     pub(crate) load: Option<EchoRun>,
 }
 
 impl TcpRound {
-    fn new(order: TcpOrder, ended: Ended, load: Option<EchoRun>) -> Self {
+    pub(crate) fn new(order: TcpOrder, ended: Ended, load: Option<EchoRun>) -> Self {
         let arrived = held_back::arrivals(&ended.sender_ticks).filter(|_| sender_tells_all(&order, &ended));
-        Self { order, ended, arrived, load }
+        let mut round = Self { order, ended, arrived, ran: None, load };
+        round.ran = round.without_absences();
+        round
+    }
+
+    /// Whose count the round goes by. A transfer of so many bytes goes by what was delivered: its
+    /// last bytes count, too.
+    pub(crate) fn count(&self) -> (TcpCount, &[ReceiverTick]) {
+        let (count, ticks) = match &self.arrived {
+            Some(arrived) if self.order.bytes.is_none() => (TcpCount::Acknowledged, arrived),
+            _ => (TcpCount::Delivered, &self.ended.receiver_ticks),
+        };
+        (count, self.ran.as_ref().unwrap_or(ticks))
+    }
+
+    /// The slices that count without those in which an end did not run: what the path would have
+    /// carried meanwhile nobody knows. `None` where both ends ran all the time, or told nothing of
+    /// it.
+    fn without_absences(&self) -> Option<Vec<ReceiverTick>> {
+        let (tick, ended) = (self.order.tick, &self.ended);
+        let stood = |end: &Option<TcpEnd>| end.as_ref().and_then(|end| end.stood_still);
+        let sender = ended.sender_ticks.iter().map(|tick| (tick.end, tick.length));
+        let receiver = ended.receiver_ticks.iter().map(|tick| (tick.end, tick.length));
+        let sender = absence::times(sender, tick, stood(&ended.tcp_sender));
+        let receiver = absence::times(receiver, tick, stood(&ended.tcp_receiver));
+        let (count, ticks) = self.count();
+        // The receiver's clock starts with the first byte.
+        let apart = self.loaded_rtt().unwrap_or_default().max(tick);
+        let is_senders = count == TcpCount::Acknowledged;
+        let on_clock = |away: Vec<Away>, is_own: bool| {
+            away.into_iter().map(move |away| if is_own { away } else { away.widened(apart) })
+        };
+        let away: Vec<Away> = on_clock(sender, is_senders).chain(on_clock(receiver, !is_senders)).collect();
+        absence::without(ticks, &away, tick)
+    }
+
+    /// What the sender's TCP measured in the middle of the transfer, the queue included.
+    pub(crate) fn loaded_rtt(&self) -> Option<Span> {
+        let mut rtts: Vec<Span> = self.ended.sender_ticks.iter().filter_map(|tick| tick.rtt).collect();
+        rtts.sort_unstable();
+        rtts.get(rtts.len() / 2).copied()
     }
 
     /// Not one byte of payload is known to have come.
@@ -399,7 +442,7 @@ mod tests {
         let plan =
             TcpPlan { bytes: Some(cap), streams: 2, ..TcpPlan::new(Direction::Forward, Span::from_secs(2)) };
         let ran = |moved: u64| {
-            let end = netaware_record::TcpEnd { bytes: ByteCount(moved), ..Default::default() };
+            let end = TcpEnd { bytes: ByteCount(moved), ..Default::default() };
             order.as_it_ran(&plan, &Ended { tcp_sender: Some(end), ..Ended::default() })
         };
         assert_eq!((ran(1_000_000).bytes, ran(1_000_000).duration), (Some(cap), Span::from_secs(2)));

@@ -20,7 +20,7 @@ pub enum BindError {
         source: ConnectError,
     },
     /// An address cannot be listened on.
-    #[error(transparent)]
+    #[error("{}{}", .0, address_advice(.0))]
     Address(ConnectError),
     /// The system chose ports for TCP that were never free for UDP and the other addresses as well.
     #[error("no port is free for both TCP and UDP on all addresses: {0}")]
@@ -119,6 +119,11 @@ fn open_one(address: SocketAddr) -> Result<Door, ConnectError> {
     // Shared, because the socket of each UDP stream sits on the same address and port.
     let udp = options::bind_udp(address, &window, Reuse::Shared)?;
     Ok(Door { address, tcp, udp })
+}
+
+fn address_advice(error: &ConnectError) -> &'static str {
+    let is_foreign = matches!(error, ConnectError::System { source, .. } if source.kind() == io::ErrorKind::AddrNotAvailable);
+    if is_foreign { "; --bind wants an address of this host" } else { "" }
 }
 
 fn stamp_advice(port: u16) -> &'static str {

@@ -87,6 +87,8 @@ pub struct Careful {
     /// Of this turn, and of the one before.
     came_now: Came,
     came_before: Came,
+    /// Something came in a turn before that one.
+    has_come_before: bool,
     levels: LevelsByLength,
     bytes: u64,
     packets: u64,
@@ -184,6 +186,7 @@ impl Careful {
             drained_at: Mono(0),
             came_now: Came::default(),
             came_before: Came::default(),
+            has_come_before: false,
             levels: LevelsByLength::default(),
             bytes: 0,
             packets: 0,
@@ -194,6 +197,7 @@ impl Careful {
     /// A measurement that follows a path begins its next turn: what was lost in turns before the
     /// last one is forgotten, for the figure is hardly of these.
     pub fn begin_turn(&mut self) {
+        self.has_come_before |= self.came_before.arrived > 0;
         self.came_before = self.came_now.next_turn();
         self.policing.begin_turn();
     }
@@ -345,6 +349,7 @@ impl Careful {
         let Came { sent, arrived, silent, silent_volleys, trains, .. } = self.came();
         match (sent, arrived) {
             (0, _) if trains > 0 => Some(NoFigure::NotSent),
+            (1.., 0) if self.has_come_before => Some(NoFigure::WentSilent { packets: silent.max(sent) }),
             (1.., 0) => Some(NoFigure::NothingCame { packets: sent }),
             _ if silent_volleys >= SILENT_VOLLEYS => Some(NoFigure::WentSilent { packets: silent }),
             // There was no time for another volley, and the last one was long.

@@ -23,6 +23,7 @@
 //! | did the path's round trip rise meanwhile? | [`shift`] |
 //! | IPv4 or IPv6? | [`compare`] |
 
+pub mod absence;
 pub mod compare;
 pub mod delay_report;
 pub mod echo;

@@ -6,15 +6,18 @@
 //! no share is computed over them. **Assumes** that the counters cover the same time as the stream.
 //! **Biased**: the stack's and the interface's counters belong to the whole host, so another
 //! program's drops make the host's part lean high; the stack counts a merged bundle (GRO) as one,
-//! which the socket's count is corrected for; in a virtual machine or behind a switch of the
-//! hypervisor, drops just before our interface count as the network's. The host's part is never
-//! more than what is missing. **Published**: the split is that of UDPmon (`num_lost_innet`,
-//! Hughes-Jones); the counters are RFC 4113 and `SO_RXQ_OVFL` (socket(7)); the interval is Wilson's
-//! (1927) as recommended by Brown, Cai, DasGupta, Statistical Science
-//! 2001. Losses come in runs, for which any binomial interval is too narrow.
+//! which the socket's count is corrected for; a suspended host counts nothing, so of a row of
+//! losses as long as the receiver did not run the place is unknown; in a virtual machine or behind
+//! a switch of the hypervisor, drops just before our interface count as the network's. The host's
+//! part is never more than what is missing. **Published**: the split is that of UDPmon
+//! (`num_lost_innet`, Hughes-Jones); the counters are RFC 4113 and `SO_RXQ_OVFL` (socket(7)); the
+//! interval is Wilson's (1927) as recommended by Brown, Cai, DasGupta, Statistical Science 2001.
+//! Losses come in runs, for which any binomial interval is too narrow.
 
 use netaware_record::{HostDrops, Interval, LossSplit, ReceiverTick, UdpReceiverEnd};
 use netaware_units::Span;
+
+use crate::limit;
 
 /// Splits the loss of one stream. Without a receiver's report the fate of all is unknown.
 pub fn split(sent: u64, receiver: Option<&UdpReceiverEnd>) -> LossSplit {
@@ -25,7 +28,11 @@ pub fn split(sent: u64, receiver: Option<&UdpReceiverEnd>) -> LossSplit {
     let observed = receiver.observed.map_or(sent, |observed| observed.max(received).min(sent));
     let lost = observed.saturating_sub(received);
     // Where nothing is missing, no counter is needed to know that the host lost nothing of it.
-    let host = if lost == 0 { Some(0) } else { drops.total().map(|drops| lost.min(drops)) };
+    let host = match lost {
+        0 => Some(0),
+        _ if may_be_of_absence(sent, receiver) => None,
+        lost => drops.total().map(|drops| lost.min(drops)),
+    };
     LossSplit {
         lost,
         host,
@@ -33,6 +40,34 @@ pub fn split(sent: u64, receiver: Option<&UdpReceiverEnd>) -> LossSplit {
         unknown: sent - observed,
         ratio: wilson(lost, observed),
     }
+}
+
+/// Whether datagrams were lost in a row that may be those which came while the receiving program
+/// did not run: beyond what its counters say, which a suspended host does not keep. Where those
+/// were lost nobody knows.
+pub fn may_be_of_absence(sent: u64, receiver: &UdpReceiverEnd) -> bool {
+    let (stood, elapsed) = (receiver.stood_still.unwrap_or_default(), receiver.elapsed);
+    let Some(stood) = limit::stood_still(Some(stood), elapsed) else { return false };
+    let lost = sent.saturating_sub(receiver.received);
+    let counted: u64 = receiver.loss_runs.iter().map(|(length, times)| length.saturating_mul(*times)).sum();
+    // The marks of the stream's end may have been lost together with its last datagrams.
+    let at_the_end = lost.saturating_sub(counted);
+    let longest = receiver.loss_runs.iter().map(|(length, _)| *length).max().unwrap_or(0).max(at_the_end);
+    let Some(apart) = apart(receiver) else { return longest >= MIN_ROW };
+    let meanwhile = stood.secs_f64() / apart;
+    let (least, most) = (meanwhile / 4.0, meanwhile * 1.5);
+    let uncounted = longest.saturating_sub(receiver.drops.total().unwrap_or(0));
+    uncounted >= MIN_ROW && longest as f64 >= least && longest as f64 <= most
+}
+
+/// Seconds from one datagram of a stream to the next, by its plan or else as they came.
+fn apart(receiver: &UdpReceiverEnd) -> Option<f64> {
+    let length = receiver.bytes.0.checked_div(receiver.received).filter(|length| *length > 0)?;
+    let planned = receiver.planned.filter(|rate| rate.0 > 0).map(|rate| length as f64 * 8.0 / rate.0 as f64);
+    planned.or_else(|| {
+        let apart = receiver.elapsed.secs_f64() / receiver.highest.max(1) as f64;
+        (apart > 0.0).then_some(apart)
+    })
 }
 
 /// The loss of several streams together, which sent so many datagrams in all. A stream that lost
@@ -136,11 +171,15 @@ pub fn per_tick(ticks: &[ReceiverTick]) -> Vec<f64> {
     ticks.iter().filter_map(ratio).collect()
 }
 
+/// Fewer may be lost in a row by chance.
+const MIN_ROW: u64 = 8;
 /// The normal distribution's two-sided 95 % point.
 const Z95: f64 = 1.959_963_984_540_054;
 
 #[cfg(test)]
 mod tests {
+    use netaware_units::{BitRate, ByteCount};
+
     use super::*;
 
     /// 172 datagrams that were lost between 0.6 and 1.0 s stood in the second after it.
@@ -186,6 +225,53 @@ mod tests {
             let split = split(sent, Some(&UdpReceiverEnd { received, drops, ..UdpReceiverEnd::default() }));
             assert_eq!((split.lost, split.host, split.network), (lost, Some(host), Some(network)), "row {n}");
             assert_eq!(split.unknown, 0, "row {n}");
+        }
+    }
+
+    /// A receiver whose host was suspended: its counters say nothing of what came meanwhile, and
+    /// the network was told to have lost all of it.
+    #[test]
+    fn a_row_lost_while_the_receiver_did_not_run_is_not_lost_by_the_network() {
+        let none = HostDrops { socket: Some(0), stack: Some(0), nic: Some(0) };
+        let full = HostDrops { socket: Some(300), ..none };
+        // 100 datagrams a second over 10 s.
+        let of = |stood: i64, runs: &[(u64, u64)], drops, planned| {
+            let lost: u64 = runs.iter().map(|(length, times)| length * times).sum();
+            let receiver = UdpReceiverEnd {
+                received: 1000 - lost,
+                bytes: ByteCount((1000 - lost) * 1250),
+                highest: 1000,
+                elapsed: Span::from_secs(10),
+                loss_runs: runs.to_vec(),
+                stood_still: Some(Span::from_millis(stood)),
+                planned: Some(BitRate(1_000_000)).filter(|_| planned),
+                drops,
+                ..UdpReceiverEnd::default()
+            };
+            let split = split(1000, Some(&receiver));
+            (split.host, split.network)
+        };
+        for planned in [true, false] {
+            assert_eq!(of(3000, &[(300, 1)], none, planned), (None, None), "all that came meanwhile");
+            assert_eq!(of(3000, &[(1, 4), (120, 1)], none, planned), (None, None), "the buffer held some");
+            assert_eq!(of(3000, &[(300, 1)], full, planned), (Some(300), Some(0)), "it counted them");
+            assert_eq!(of(0, &[(300, 1)], none, planned), (Some(0), Some(300)), "it ran");
+            assert_eq!(of(3000, &[(1, 50), (2, 9)], none, planned), (Some(0), Some(68)), "one by one");
+            assert_eq!(of(1000, &[(300, 1)], none, planned), (Some(0), Some(300)), "a longer outage");
+            assert_eq!(of(3000, &[(20, 1)], none, planned), (Some(0), Some(20)), "a shorter one");
+        }
+        // The last datagrams, and the marks of the end after them.
+        let end = UdpReceiverEnd { received: 700, bytes: ByteCount(875_000), highest: 700, ..end_of(none) };
+        assert_eq!(split(1000, Some(&end)).network, None);
+    }
+
+    /// The receiver of a stream of 10 s that did not run for three of them.
+    fn end_of(drops: HostDrops) -> UdpReceiverEnd {
+        UdpReceiverEnd {
+            elapsed: Span::from_secs(7),
+            stood_still: Some(Span::from_secs(3)),
+            drops,
+            ..UdpReceiverEnd::default()
         }
     }
 

@@ -2,13 +2,15 @@
 //!
 //! Sends leave on time by sleeping in the receive call until a measured margin before they are due
 //! and spinning the rest, looking for arrivals meanwhile. A send that left late is still sent, and
-//! told: the plan (`due`) and what happened (`tx`) stay apart. With kernel stamps `Sent` is
-//! delivered when the stamp has come, normally with the next wake-up and before the answer that it
-//! belongs to. A stamp that does not come is replaced by the application's reading before the call,
-//! which leans early by the way through the kernel (about 1 us), so that a round trip from it reads
-//! long, never short.
+//! told: the plan (`due`) and what happened (`tx`) stay apart. Single sends that are late are
+//! caught up with one by one, and those that are overdue by more than 100 ms and by their distance
+//! stay (`NotSent::Overdue`). With kernel stamps `Sent` is delivered when the stamp has come,
+//! normally with the next wake-up and before the answer that it belongs to. A stamp that does not
+//! come is replaced by the application's reading before the call, which leans early by the way
+//! through the kernel (about 1 us), so that a round trip from it reads long, never short.
 
 mod awake;
+mod catching_up;
 mod planned;
 mod sent;
 #[cfg(all(test, target_os = "linux"))]
@@ -18,6 +20,7 @@ use std::io;
 
 pub use awake::AnswerWait;
 use awake::Awake;
+use catching_up::CatchingUp;
 use netaware_engine::{Engine, Input, NotSent, Output, Tag};
 use netaware_units::{ByteCount, Mono, Span, Stamp};
 use planned::{Planned, Send};
@@ -98,6 +101,7 @@ struct Run<'a, E: Engine> {
     socket: &'a ProbeSocket,
     on_event: &'a mut dyn FnMut(E::Event),
     planned: Planned,
+    catching_up: CatchingUp,
     unconfirmed: Unconfirmed,
     awake: Awake,
     /// What the engine last asked to be woken at.
@@ -129,6 +133,7 @@ impl<'a, E: Engine> Run<'a, E> {
             socket,
             on_event,
             planned: Planned::default(),
+            catching_up: CatchingUp::default(),
             unconfirmed: Unconfirmed::following(socket.stamped_sends()),
             awake: Awake::new(waiting),
             wake_at: Mono(u64::MAX),
@@ -147,10 +152,10 @@ impl<'a, E: Engine> Run<'a, E> {
     /// One send, or one wait.
     fn step(&mut self) -> Result<(), DriveError> {
         let now = clock::now();
-        match self.planned.next_due() {
-            Some(due) if due <= now + self.margin => {
-                if self.spin_until(due)? {
-                    self.carry_out(due);
+        match self.next_turn() {
+            Some(turn) if turn <= now + self.margin => {
+                if self.spin_until(turn)? {
+                    self.carry_out();
                 }
                 // Sends that are always behind their plan must not keep us from hearing the peer.
                 if self.sends_in_a_row >= SENDS_BEFORE_LISTENING {
@@ -161,6 +166,13 @@ impl<'a, E: Engine> Run<'a, E> {
         }
         self.wake_if_due();
         Ok(())
+    }
+
+    /// When the next send may leave: when it is due, or later where it is caught up with. A train
+    /// stays together.
+    fn next_turn(&self) -> Option<Mono> {
+        let due = self.planned.next_due()?;
+        Some(if self.planned.next_is_single() { self.catching_up.turn(due) } else { due })
     }
 
     /// Whether `due` was reached; false if an arrival came first, which may have changed the plan.
@@ -246,8 +258,9 @@ impl<'a, E: Engine> Run<'a, E> {
     }
 
     /// Sends what is due.
-    fn carry_out(&mut self, due: Mono) {
-        let Some(send) = self.planned.pop() else { return };
+    fn carry_out(&mut self) {
+        let Some((due, send)) = self.planned.next_due().zip(self.planned.pop()) else { return };
+        let is_single = matches!(send, Send::Single { .. });
         let (tag, len) = match send {
             Send::Single { tag, bytes } => {
                 self.out[..bytes.len()].copy_from_slice(&bytes);
@@ -263,10 +276,17 @@ impl<'a, E: Engine> Run<'a, E> {
         self.sends_in_a_row += 1;
         let started_at = clock::now();
         self.note_lateness(started_at.since(due));
-        if started_at.since(due) > OVERDUE {
+        let is_over = if is_single {
+            self.catching_up.is_over(due, started_at)
+        } else {
+            started_at.since(due) > OVERDUE
+        };
+        if is_over {
+            self.catching_up.stayed(due);
             self.not_sent(tag, NotSent::Overdue);
             return;
         }
+        self.catching_up.tried(due, started_at);
         let (handed_at, answer) = self.send(len, started_at);
         match answer {
             Ok(()) => self.sent(tag, handed_at),
@@ -416,8 +436,8 @@ const LARGEST: usize = 65_535;
 const ONE_LOOK: Span = Span::from_micros(3);
 /// A send is called late beyond this.
 const LATE: Span = Span::from_micros(50);
-/// A send that the host (suspended, stopped) comes round to so late would only distort what
-/// follows.
+/// A packet of a train that the host (suspended, stopped) comes round to so late would only distort
+/// what follows.
 const OVERDUE: Span = Span::from_secs(1);
 /// The stop flag is looked at this often.
 const LOOK_AT_STOP: Span = Span::from_millis(50);

@@ -354,15 +354,18 @@ fn prepare_both(socket: &Socket, address: SocketAddr, options: &SocketOptions) -
         .map_err(|source| ConnectError::Option { address, source })
 }
 
+/// What is tried with the address that was asked for as this host's own.
+pub const BIND: &str = "bind to";
+
 fn bind_source(socket: &Socket, to: SocketAddr, options: &SocketOptions) -> Result<(), ConnectError> {
     let Some(source) = options.source else { return Ok(()) };
     // A socket may be bound to the address of one link alone.
     let local = source.within(ZonedIp::of(to).zone()).at(0);
     if local.is_ipv4() != to.is_ipv4() {
         let source = io::Error::new(io::ErrorKind::InvalidInput, format!("{to} is of the other IP version"));
-        return Err(ConnectError::System { operation: "bind to", address: local, source });
+        return Err(ConnectError::System { operation: BIND, address: local, source });
     }
-    socket.bind(&local.into()).map_err(system("bind to", local))
+    socket.bind(&local.into()).map_err(system(BIND, local))
 }
 
 fn set_shared(socket: &SockRef<'_>, is_v6: bool, options: &SocketOptions) -> Result<(), OptionError> {

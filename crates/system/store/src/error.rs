@@ -94,7 +94,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// Anything else that SQLite reports.
-    #[error("cannot {operation} {}: {source}", .path.display())]
+    #[error("cannot {operation} {}: {source}{}", .path.display(), hint(.source))]
     Sql {
         /// What was tried: "open", "lay out".
         operation: &'static str,
@@ -152,7 +152,7 @@ pub enum SaveError {
     #[error("the record cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// Anything else that SQLite reports.
-    #[error("cannot write to {}: {source}", .path.display())]
+    #[error("cannot write to {}: {source}{}", .path.display(), hint(.source))]
     Sql {
         /// The file of results.
         path: PathBuf,
@@ -203,13 +203,25 @@ pub enum FindError {
         reason: String,
     },
     /// Anything else that SQLite reports.
-    #[error("cannot read {}: {source}", .path.display())]
+    #[error("cannot read or change {}: {source}{}", .path.display(), hint(.source))]
     Sql {
         /// The file of results.
         path: PathBuf,
         /// SQLite's answer.
         source: rusqlite::Error,
     },
+}
+
+/// What to look at where SQLite names only a number.
+pub(crate) fn hint(source: &rusqlite::Error) -> &'static str {
+    use rusqlite::ErrorCode;
+    match source.sqlite_error_code() {
+        Some(ErrorCode::SystemIoFailure) => "; see whether its disk is full or read-only",
+        Some(ErrorCode::CannotOpen) => {
+            "; see whether its folder can be written to: files beside it are needed to read it"
+        }
+        _ => "",
+    }
 }
 
 fn shown(ids: &[Uuid]) -> String {

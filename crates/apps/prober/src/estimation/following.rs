@@ -167,7 +167,7 @@ impl Followed {
             (Err(NoFigure::Stopped | NoFigure::NotSent), Some(known)) if !known.is_of_two_paths() => {
                 Ok(known)
             }
-            (answer, _) => answer,
+            (answer, _) => answer.map_err(|why| of_a_turn(why, ran)),
         };
         let has_changed = tracks && is_of_two_paths(&answer);
         self.last = Some(Estimated {
@@ -213,6 +213,14 @@ impl Followed {
             self.over_time.remove(0);
         }
         self.over_time.push(point);
+    }
+}
+
+/// Why a turn gave no figure: nobody stopped one that was over before it had any.
+fn of_a_turn(why: NoFigure, ran: Ran) -> NoFigure {
+    match why {
+        NoFigure::Stopped if ran == Ran::Paused => NoFigure::TooShort { carried: None, enough: None },
+        why => why,
     }
 }
 
@@ -263,5 +271,13 @@ mod tests {
         // After these the method goes on.
         assert!(!is_of_two_paths(&Ok(figure(&[Flag::Noisy]))));
         assert!(!is_of_two_paths(&Err(NoFigure::Stopped)));
+    }
+
+    #[test]
+    fn a_turn_that_was_too_short_for_a_figure_was_not_stopped_by_anybody() {
+        let too_short = NoFigure::TooShort { carried: None, enough: None };
+        assert_eq!(of_a_turn(NoFigure::Stopped, Ran::Paused), too_short);
+        assert_eq!(of_a_turn(NoFigure::Stopped, Ran::Stopped), NoFigure::Stopped);
+        assert_eq!(of_a_turn(NoFigure::NotSent, Ran::Paused), NoFigure::NotSent);
     }
 }

@@ -187,7 +187,9 @@ impl Pair<'_> {
                     .or_else(|| both().find_map(|result| did_not_last(result, direction)))
                     .or_else(|| self.moved(|_| true))
                     .or_else(|| self.changed())
+                    .or_else(|| self.shared_links(metric, direction))
             }
+            Metric::UdpLoss if self.has_dead_stream(direction) => None,
             Metric::UdpLoss => unlike_rates(self.v4, self.v6, direction)
                 .or_else(|| self.udp_outage(direction))
                 .or_else(|| self.changed()),
@@ -232,7 +234,11 @@ impl Pair<'_> {
         let ratio = |result| idle_share(result).map_or(0.0, |share| share.part as f64 / share.of as f64);
         let (more, found) =
             if ratio(self.v4) > ratio(self.v6) { (self.v4, self.f4) } else { (self.v6, self.f6) };
-        let lost = idle_share(more)?.part;
+        let Share { part: lost, of } = idle_share(more)?;
+        if lost == of && found.was_heard_throughout {
+            // No request was answered while messages over TCP were: that is no outage.
+            return None;
+        }
         let at_end = |run: &EchoRun| usize::from(run.lost_at_end > 0);
         let runs: usize = found.idle.iter().map(|run| run.round.loss_runs() + at_end(run)).sum();
         (lost > 0 && runs < MIN_LOSS_RUNS).then(|| {
@@ -243,22 +249,44 @@ impl Pair<'_> {
         })
     }
 
+    /// Whether nothing at all came of the datagrams over one version while messages over TCP did:
+    /// no burst of others' traffic, no outage and no rate of ours does that.
+    fn has_dead_stream(&self, direction: Direction) -> bool {
+        let is_dead = |(result, found): (&VersionResult, &Findings)| {
+            let lost_all = share(result, direction).is_some_and(|share| share.part == share.of);
+            lost_all && found.was_heard_throughout
+        };
+        is_dead((self.v4, self.f4)) != is_dead((self.v6, self.f6))
+    }
+
     /// The same of the datagrams of a stream.
     fn udp_outage(&self, direction: Direction) -> Option<String> {
         let ratio =
             |result| share(result, direction).map_or(0.0, |share| share.part as f64 / share.of as f64);
-        let (more, found) =
-            if ratio(self.v4) > ratio(self.v6) { (self.v4, self.f4) } else { (self.v6, self.f6) };
-        let Share { part: lost, of } = share(more, direction)?;
-        if lost == of && found.was_heard_throughout {
-            // Nothing came at all while messages over TCP did: that is no outage.
-            return None;
-        }
+        let more = if ratio(self.v4) > ratio(self.v6) { self.v4 } else { self.v6 };
+        let lost = share(more, direction)?.part;
         let ends = udp(more, direction).filter_map(|udp| udp.receiver.as_ref());
         let (runs, of_runs) = in_few_rows(ends.flat_map(|end| end.loss_runs.iter().copied()), lost)?;
         let (version, rows) = (more.version.name(), if runs == 1 { "row" } else { "rows" });
         Some(format!(
             "over {version} {of_runs} of the {lost} lost datagrams were lost in {runs} {rows}, as in an outage"
+        ))
+    }
+
+    /// That several streams had a whole number of times the rate of one stream, over both versions,
+    /// and not the same number: a path of parallel links gives each stream one of them by its
+    /// addresses and ports, and how many they meet is chance.
+    fn shared_links(&self, metric: Metric, direction: Direction) -> Option<String> {
+        if metric != Metric::TcpParallel {
+            return None;
+        }
+        let one = [self.v4, self.v6].map(|result| goodput(result, Metric::TcpSingle, direction));
+        let several = [self.v4, self.v6].map(|result| goodput(result, metric, direction));
+        let [[Some(one4), Some(one6)], [Some(v4), Some(v6)]] = [one, several] else { return None };
+        let (times4, times6) = times_of_links([one4, one6], [v4, v6])?;
+        Some(format!(
+            "several streams had {times4} times the rate of one over IPv4 and {times6} times over IPv6, as over parallel \
+             links that streams meet by chance"
         ))
     }
 
@@ -276,6 +304,7 @@ impl Pair<'_> {
             Metric::TcpSingle | Metric::TcpParallel | Metric::LoadedRtt => {
                 both.map(|(result, _)| goodput(result, metric, direction).map(|rate| BitRate(rate as u64)))
             }
+            Metric::UdpLoss if self.has_dead_stream(direction) => return None,
             Metric::UdpLoss => [None; 2],
             Metric::IdleRtt | Metric::IdleLoss | Metric::DelayVariation | Metric::Connect => return None,
         };
@@ -354,6 +383,28 @@ fn transfers(
 fn goodput(result: &VersionResult, metric: Metric, direction: Direction) -> Option<f64> {
     transfers(result, metric, direction).find_map(|tcp| tcp.goodput).map(|rate| rate.0 as f64)
 }
+
+/// How many times the rate of one stream several had, over either version, where these are unlike
+/// whole numbers and one stream had the same rate over both.
+fn times_of_links(one: [f64; 2], several: [f64; 2]) -> Option<(u32, u32)> {
+    let (slow, fast) = (one[0].min(one[1]), one[0].max(one[1]));
+    if slow <= 0.0 || fast > slow * OF_ONE_LINK {
+        return None;
+    }
+    let times = |rate: f64| {
+        let times = (rate / slow).round();
+        let is_whole = rate <= slow * times * OF_ONE_LINK && rate * OF_ONE_LINK >= slow * times;
+        ((1.0..=MOST_LINKS).contains(&times) && is_whole).then_some(times as u32)
+    };
+    let (v4, v6) = (times(several[0])?, times(several[1])?);
+    // One link alone carries no more with several streams, and says nothing of others.
+    (v4 != v6 && v4.max(v6) > 1).then_some((v4, v6))
+}
+
+/// Rates of one link differ by no more.
+const OF_ONE_LINK: f64 = 1.05;
+/// Beyond that nearly each ratio is near a whole number.
+const MOST_LINKS: f64 = 6.0;
 
 fn is_lower_bound(result: &VersionResult, metric: Metric, direction: Direction) -> bool {
     let never_ended = |tcp: &TcpResult| {
@@ -516,11 +567,12 @@ mod tests {
         assert_eq!(of(&[], 0), None);
     }
 
-    /// A firewall that drops the datagrams of one version, and a path that was down while they came.
+    /// A firewall that drops the datagrams of one version, and a path that was down while they
+    /// came.
     #[test]
     fn a_stream_of_which_nothing_came_is_no_outage_where_messages_came_all_the_time() {
         let of = |version, received: u64| {
-            let lost = (1, 1000 - received);
+            let lost = (1000 - received, 1);
             let rounds = [outages::tests::stream(Direction::Reverse, vec![lost], received)];
             let mut result = VersionResult::new(version);
             let path = Path { version, across: Across::Network };
@@ -530,10 +582,21 @@ mod tests {
         let (v4, v6, f4) = (of(IpVersion::V4, 1000), of(IpVersion::V6, 0), Findings::default());
         let doubt = |was_heard_throughout| {
             let f6 = Findings { was_heard_throughout, ..Findings::default() };
-            Pair { v4: &v4, v6: &v6, f4: &f4, f6: &f6 }.udp_outage(Direction::Reverse)
+            let pair = Pair { v4: &v4, v6: &v6, f4: &f4, f6: &f6 };
+            pair.doubt(Metric::UdpLoss, Direction::Reverse)
         };
         assert!(doubt(false).is_some_and(|why| why.contains("as in an outage")));
         assert_eq!(doubt(true), None);
+    }
+
+    /// Three links of 200 Mbit/s, of which four streams met three over IPv4 and two over IPv6.
+    #[test]
+    fn links_that_streams_meet_by_chance_prefer_no_version() {
+        assert_eq!(times_of_links([198.2, 197.6], [591.4, 392.2]), Some((3, 2)));
+        assert_eq!(times_of_links([198.2, 197.6], [591.4, 590.0]), None, "both met as many");
+        assert_eq!(times_of_links([95.0, 48.0], [95.0, 48.0]), None, "one is slower");
+        assert_eq!(times_of_links([20.0, 20.0], [95.0, 48.0]), None, "no links of 20");
+        assert_eq!(times_of_links([0.0, 0.0], [1.0, 2.0]), None);
     }
 
     /// UDP limited to 3 Mbit/s on a path on which TCP reached 77.
@@ -551,7 +614,7 @@ mod tests {
         let order = TcpOrder { streams: 4, ..TcpOrder::new(direction, Span::from_millis(50)) };
         let end = TcpEnd { streams: bytes.iter().map(stream).collect(), ..TcpEnd::default() };
         let ended = Ended { outcome, tcp_receiver: Some(end), ..Ended::default() };
-        TcpRound { order, ended, arrived: None, load: None }
+        TcpRound { order, ended, arrived: None, ran: None, load: None }
     }
 
     fn found(tcp: Vec<TcpRound>) -> Findings {
@@ -601,7 +664,8 @@ mod tests {
         let mixed = found(vec![round(Reverse, Failed, &[9]), round(Reverse, Complete, &[700_000])]);
         assert_eq!(cut_by_path(&VersionResult::new(IpVersion::V6), &mixed, &whole()), None);
         // An outage, which took the requests beside the transfer as well, passes.
-        let out = TcpRound { load: Some(outages::tests::run(100, 20..90)), ..round(Reverse, Failed, &[9]) };
+        let mut out = outages::tests::transfer(&[34, 34, 34, 0, 0, 0, 0, 0], outages::tests::run(60, 15..55));
+        out.ended.outcome = Failed;
         assert_eq!(cut_by_path(&VersionResult::new(IpVersion::V6), &found(vec![out]), &whole()), None);
         let nothing = found(vec![round(Reverse, Failed, &[0])]);
         let told = cut_by_path(&VersionResult::new(IpVersion::V6), &nothing, &whole()).unwrap();

@@ -35,6 +35,10 @@ enum Kind {
 
 impl Kind {
     fn of(tcp: &TcpResult) -> Option<Self> {
+        if tcp.carried_nothing() && tcp.outcome == Outcome::Interrupted {
+            // Whoever ended it did not wait for more.
+            return None;
+        }
         if tcp.carried_nothing() {
             return Some(Self::CarriedNothing);
         }
@@ -136,7 +140,7 @@ pub(super) mod tests {
 
     pub(in crate::report) fn transfer(direction: Direction, streams: u16) -> TcpResult {
         let order = TcpOrder { streams, ..TcpOrder::new(direction, Span::from_millis(50)) };
-        let round = TcpRound { order, ended: Ended::default(), arrived: None, load: None };
+        let round = TcpRound { order, ended: Ended::default(), arrived: None, ran: None, load: None };
         let path = Path { version: IpVersion::V6, across: Across::Network };
         TcpResult {
             outcome: Outcome::Complete,

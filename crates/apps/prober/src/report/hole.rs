@@ -119,7 +119,8 @@ mod tests {
         };
         let of_udp = carried(Some(1448), Outcome::Complete);
         assert!(of_udp.contains("of datagrams alone: TCP's packets of 1488 bytes came through"), "{of_udp}");
-        // A kernel that made its segments shorter, one that did not tell, and a transfer that stalled.
+        // A kernel that made its segments shorter, one that did not tell, and a transfer that
+        // stalled.
         for (mss, outcome) in
             [(Some(1200), Outcome::Complete), (None, Outcome::Complete), (Some(1448), Outcome::Failed)]
         {

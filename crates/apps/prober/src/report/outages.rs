@@ -7,6 +7,7 @@
 //! too: theirs is an outage only if nothing came of the transfer either for half of that time.
 
 use netaware_probe::Pacing;
+use netaware_probe::loss_split;
 use netaware_probe::outage::{self, Outages, Part, Train};
 use netaware_record::{Direction, ReceiverTick};
 use netaware_units::{ByteCount, Span};
@@ -122,6 +123,10 @@ fn datagrams(rounds: &[UdpRound], direction: Direction) -> Part {
         let missing = (told + at_the_end).min(sender.sent.saturating_sub(receiver.received));
         lost += missing;
         let found = Outages::of(&rows, sender.sent, apart);
+        // What may have come while the receiver did not run shows no outage of the path.
+        if loss_split::may_be_of_absence(sender.sent, receiver) {
+            continue;
+        }
         // Datagrams that the receiving host dropped had crossed the path.
         let dropped = receiver.drops.total().unwrap_or(0);
         if found.lost <= missing && dropped < found.lost.div_ceil(2) {
@@ -239,7 +244,7 @@ pub(super) mod tests {
     }
 
     /// Slices of 50 ms of so many Mbit/s.
-    fn transfer(mbit: &[u64], load: EchoRun) -> TcpRound {
+    pub(in crate::report) fn transfer(mbit: &[u64], load: EchoRun) -> TcpRound {
         let tick = |(n, mbit): (i64, &u64)| ReceiverTick {
             end: SLICE * (n + 1),
             length: SLICE,
@@ -253,7 +258,7 @@ pub(super) mod tests {
             ..TcpOrder::new(Direction::Reverse, SLICE)
         };
         let ended = Ended { receiver_ticks: (0..).zip(mbit).map(tick).collect(), ..Ended::default() };
-        TcpRound { order, ended, arrived: None, load: Some(load) }
+        TcpRound { order, ended, arrived: None, ran: None, load: Some(load) }
     }
 
     pub(in crate::report) fn stream(direction: Direction, rows: Vec<(u64, u64)>, received: u64) -> UdpRound {

@@ -126,6 +126,7 @@ mod tests {
             order: TcpOrder::new(Direction::Forward, slice),
             ended: Ended { sender_ticks, receiver_ticks, ..Ended::default() },
             arrived: None,
+            ran: None,
             load: Some(answered_in(40, |seq| if seq < 2 { first_ms } else { loaded_ms })),
         }
     }

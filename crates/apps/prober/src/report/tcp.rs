@@ -92,7 +92,7 @@ fn kind(round: &TcpRound) -> (Direction, u16) {
 
 /// The slices that one round goes by.
 pub(super) fn slices(round: &TcpRound) -> &[ReceiverTick] {
-    count_of(round).1
+    round.count().1
 }
 
 /// That a transfer began fast and then held a much lower rate, in words.
@@ -198,7 +198,7 @@ pub(super) fn measured(round: &TcpRound, idle_rtt: Option<Span>) -> MeasuredRoun
     let warm_up = if let Some(omit) = round.order.omit {
         warm_up::asked(ticks, omit)
     } else {
-        let loaded_rtt = loaded_rtt(round).unwrap_or_default();
+        let loaded_rtt = round.loaded_rtt().unwrap_or_default();
         let idle_rtt = idle_rtt.filter(|rtt| *rtt > Span::ZERO);
         // The route may have changed since.
         let own = own_round_trip(round).filter(|own| idle_rtt.is_none_or(|idle| is_far_above(*own, idle)));
@@ -218,7 +218,7 @@ pub(super) fn measured(round: &TcpRound, idle_rtt: Option<Span>) -> MeasuredRoun
 /// What the receiver read together with the first byte, with which its clock starts; nothing where
 /// what the sender knows to have been acknowledged counts, since its clock starts before.
 fn with_the_first_byte(round: &TcpRound) -> ByteCount {
-    if count_of(round).0 != TcpCount::Delivered {
+    if round.count().0 != TcpCount::Delivered {
         return ByteCount(0);
     }
     let first = round.ended.tcp_receiver.iter().flat_map(|end| &end.streams);
@@ -242,18 +242,9 @@ pub(super) fn own_round_trip(round: &TcpRound) -> Option<Span> {
     smallest.chain(of_slices).filter(|rtt| *rtt > Span::ZERO).min()
 }
 
-/// Whose count one round goes by. A transfer of so many bytes goes by what was delivered: its last
-/// bytes count, too.
-fn count_of(round: &TcpRound) -> (TcpCount, &[ReceiverTick]) {
-    match &round.arrived {
-        Some(arrived) if round.order.bytes.is_none() => (TcpCount::Acknowledged, arrived),
-        _ => (TcpCount::Delivered, &round.ended.receiver_ticks),
-    }
-}
-
 /// Whose count several rounds go by.
 fn count_of_all(rounds: &[&TcpRound]) -> TcpCount {
-    let mut counts = rounds.iter().map(|round| count_of(round).0);
+    let mut counts = rounds.iter().map(|round| round.count().0);
     let first = counts.next().unwrap_or_default();
     if counts.all(|count| count == first) { first } else { TcpCount::Mixed }
 }
@@ -263,7 +254,7 @@ fn count_of_all(rounds: &[&TcpRound]) -> TcpCount {
 /// ended early, those up to its last bytes count: how long nobody noticed that nothing came any
 /// more says nothing of the path.
 fn counting(round: &TcpRound) -> &[ReceiverTick] {
-    let (_, ticks) = count_of(round);
+    let (_, ticks) = round.count();
     let ticks = match planned(round) {
         Some(planned) => plan_end::within_plan(ticks, planned),
         None => ticks,
@@ -300,13 +291,6 @@ fn in_flight(round: &TcpRound) -> Option<ByteCount> {
     let sent = |stream: &StreamEnd| Some(stream.bytes_sent?.0.saturating_sub(stream.bytes_resent?.0));
     let sent: Option<u64> = end.streams.iter().map(sent).sum();
     Some(ByteCount(sent?.saturating_sub(end.acknowledged_bytes?.0)))
-}
-
-/// What the sender's TCP measured in the middle of the transfer, the queue included.
-fn loaded_rtt(round: &TcpRound) -> Option<Span> {
-    let mut rtts: Vec<Span> = round.ended.sender_ticks.iter().filter_map(|tick| tick.rtt).collect();
-    rtts.sort_unstable();
-    rtts.get(rtts.len() / 2).copied()
 }
 
 /// The round trip without load that belongs to a transfer.
@@ -446,16 +430,27 @@ fn stood_still(round: &TcpRound) -> Vec<String> {
     let ends = [&round.ended.tcp_sender, &round.ended.tcp_receiver].map(|end| end.as_ref());
     let elapsed = ends.iter().flatten().map(|end| end.elapsed).max().unwrap_or_default();
     let [sender, receiver] = ends.map(|end| limit::stood_still(end?.stood_still, elapsed));
-    let (own, other) =
-        if round.order.direction == Direction::Forward { (sender, receiver) } else { (receiver, sender) };
-    let own = own.filter(|stood| *stood < crate::link::NOTICED).map(|stood| ("this host", stood));
-    let said = |(who, stood)| {
-        format!(
-            "{who} did not run netaware for {stood} (it was suspended or stopped): nothing was sent or read there \
-             meanwhile, and the rate is no property of the path"
-        )
+    let rate = if round.ran.is_some() {
+        "that time is not in the rate"
+    } else {
+        "the rate is no property of the path"
     };
-    own.into_iter().chain(other.map(|stood| ("the responder's host", stood))).map(said).collect()
+    let said = did_not_run(round.order.direction, sender, receiver);
+    let said = said.map(|said| format!("{said}: nothing was sent or read there meanwhile, and {rate}"));
+    said.collect()
+}
+
+/// That the ends of a transfer did not run for so long, but for what this host has noticed of
+/// itself in all.
+pub(super) fn did_not_run(
+    direction: Direction,
+    sender: Option<Span>,
+    receiver: Option<Span>,
+) -> impl Iterator<Item = String> {
+    let (own, other) = if direction == Direction::Forward { (sender, receiver) } else { (receiver, sender) };
+    let own = own.filter(|stood| *stood < crate::link::NOTICED).map(|stood| ("this host", stood));
+    let told = own.into_iter().chain(other.map(|stood| ("the responder's host", stood)));
+    told.map(|(who, stood)| format!("{who} did not run netaware for {stood} (it was suspended or stopped)"))
 }
 
 /// What came, and what was asked for, where the rate is too low for the time.
@@ -485,7 +480,7 @@ fn stalled(round: &TcpRound) -> Option<Stall> {
     if round.order.held_to().is_some() {
         return None;
     }
-    let round_trip = loaded_rtt(round).unwrap_or_default();
+    let round_trip = round.loaded_rtt().unwrap_or_default();
     let told = &round.ended.sender_ticks;
     let acknowledged = || round.arrived.clone().or_else(|| unrest::acknowledged(told));
     let own = if round.order.direction == Direction::Forward { acknowledged() } else { None };
@@ -526,11 +521,14 @@ fn gathered_acknowledgements(rounds: &[&TcpRound], measured: &[MeasuredRound<'_>
         let lasted: Span = counts.counted().iter().map(|tick| tick.length.or_zero()).sum();
         let bytes: ByteCount = counts.counted().iter().map(|tick| tick.bytes).sum();
         time += lasted.secs_f64();
-        if count_of(round).0 != TcpCount::Acknowledged || lasted <= Span::ZERO {
+        if round.count().0 != TcpCount::Acknowledged || lasted <= Span::ZERO {
             continue;
         }
-        let rtt = |n: usize| round.ended.sender_ticks.get(n).and_then(|tick| tick.rtt);
-        let ends = rtt(counts.warm_up.first()).zip(rtt(counts.ticks.len().saturating_sub(1)));
+        let rtt = |slice: &ReceiverTick| {
+            round.ended.sender_ticks.iter().find(|tick| tick.end >= slice.end).and_then(|tick| tick.rtt)
+        };
+        let counted = counts.counted();
+        let ends = counted.first().and_then(rtt).zip(counted.last().and_then(rtt));
         let shorter = ends.map_or(Span::ZERO, |(first, last)| (first - last).or_zero());
         bits += bytes.0 as f64 * 8.0 / lasted.secs_f64() * shorter.secs_f64();
     }
@@ -743,7 +741,7 @@ mod tests {
         let duration = tick * receiver_ticks.len() as i64;
         let order = TcpOrder { duration, ..TcpOrder::new(Direction::Forward, tick) };
         let ended = Ended { outcome: Outcome::Complete, receiver_ticks, sender_ticks, ..Ended::default() };
-        let round = TcpRound { order, ended, arrived: None, load: None };
+        let round = TcpRound { order, ended, arrived: None, ran: None, load: None };
         for idle in [None, Some(Span::ZERO), Some(rtt)] {
             assert_eq!(measured(&round, idle).warm_up, WarmUpEnd::NeverEnded, "{idle:?}");
         }
@@ -774,7 +772,7 @@ mod tests {
         };
         let duration = tick * slices.len() as i64;
         let order = TcpOrder { duration, ..TcpOrder::new(direction, tick) };
-        TcpRound { order, ended, arrived: None, load: None }
+        TcpRound { order, ended, arrived: None, ran: None, load: None }
     }
 
     /// 51 Mbit/s of payload were once told of a link that carries 48, whose way back was full of
@@ -805,6 +803,51 @@ mod tests {
             // Who asks for blocks with pauses between them gets them.
             round.order.rate = Some(SendRate::at_least(20_000));
             assert_eq!(warnings(&[round]), [""; 0]);
+        }
+    }
+
+    /// The prober was stopped for 4 s of a transfer at 9.6 Mbit/s, in either direction: 2.7 Mbit/s
+    /// were told as the rate of the time in which data came.
+    #[test]
+    fn a_transfer_has_the_rate_of_the_time_in_which_both_ends_ran() {
+        let even = vec![(360_000, 30); 30];
+        let late = [(0, 30); 80];
+        let ways = [Direction::Forward, Direction::Reverse];
+        let cases = ways.map(|way| [true, false].map(|is_sender| [0, 1].map(|held| (way, is_sender, held))));
+        for (direction, is_sender, held) in cases.into_iter().flatten().flatten() {
+            let stopped = transfer(direction, &[even.clone(), late.to_vec(), even.clone()].concat());
+            let (order, mut ended) = (stopped.order, stopped.ended);
+            // What is held back makes acknowledgements the count.
+            ended.sender_ticks[0].held = Some(ByteCount(held));
+            // The end that was stopped cut one slice late; the other one saw nothing meanwhile.
+            let long = order.tick * 80;
+            if is_sender {
+                ended.sender_ticks.drain(30..109);
+                ended.sender_ticks[30].length = long;
+            } else {
+                ended.receiver_ticks.drain(30..109);
+                ended.receiver_ticks[30].length = long;
+            }
+            let end = |stood: bool| TcpEnd {
+                elapsed: order.duration,
+                stood_still: Some(if stood { order.tick * 79 } else { Span::ZERO }),
+                ..TcpEnd::default()
+            };
+            (ended.tcp_sender, ended.tcp_receiver) = (Some(end(is_sender)), Some(end(!is_sender)));
+            let round = TcpRound::new(order, ended, None);
+            let path = Path { version: IpVersion::V4, across: Across::Network };
+            let found = results(path, std::slice::from_ref(&round), None, &[], None).remove(0);
+            let rate = found.goodput.unwrap().0 as f64 / f64::from(360_000 * 8) * round.order.tick.secs_f64();
+            assert!((rate - 1.0).abs() < 0.02, "{direction:?} {is_sender} {held}: {rate}");
+            assert_eq!(found.counted == TcpCount::Acknowledged, held > 0);
+            assert!(found.measured < round.order.tick * 60, "{:?}", found.measured);
+            let is_other = is_sender == (direction == Direction::Reverse);
+            let said = warnings(&[round]);
+            assert_eq!(
+                said.iter().any(|it| it.ends_with("that time is not in the rate")),
+                is_other,
+                "{said:?}"
+            );
         }
     }
 
@@ -907,7 +950,7 @@ mod tests {
                 ..TcpOrder::new(Direction::Forward, Span::from_millis(50))
             };
             let ended = Ended { receiver_ticks: (0..).zip(mbit).map(tick).collect(), ..Ended::default() };
-            seen(&TcpRound { order, ended, arrived: None, load: None }, Span::from_millis(40))
+            seen(&TcpRound { order, ended, arrived: None, ran: None, load: None }, Span::from_millis(40))
         };
         let fallen = seen_of(&mbit);
         assert!(fallen.rate.unwrap().bit_rate().0 > 40_000_000, "{fallen:?}");
@@ -945,6 +988,7 @@ mod tests {
                 order,
                 ended: Ended { receiver_ticks: slices(mbit), ..Ended::default() },
                 arrived: None,
+                ran: None,
                 load: None,
             }
         };
@@ -975,7 +1019,7 @@ mod tests {
                 ..TcpOrder::new(Direction::Reverse, Span::from_millis(50))
             };
             let ended = Ended { receiver_ticks: slices(mbit), ..Ended::default() };
-            TcpRound { order, ended, arrived: None, load: None }
+            TcpRound { order, ended, arrived: None, ran: None, load: None }
         };
         let path = Path { version: IpVersion::V4, across: Across::Network };
         let said = |rounds: &[TcpRound]| {
@@ -1019,8 +1063,11 @@ mod tests {
                 outcome: Outcome::Complete,
                 ..Ended::default()
             };
-            measured(&TcpRound { order, ended, arrived: None, load: None }, Some(Span::from_millis(60)))
-                .warm_up
+            measured(
+                &TcpRound { order, ended, arrived: None, ran: None, load: None },
+                Some(Span::from_millis(60)),
+            )
+            .warm_up
         };
         assert_eq!(of(1448), WarmUpEnd::NeverEnded);
         assert_eq!(of(14_480), WarmUpEnd::NoneSeen);
@@ -1036,7 +1083,7 @@ mod tests {
             ..TcpOrder::new(Direction::Reverse, Span::from_millis(50))
         };
         let ended = Ended { receiver_ticks: ramp, outcome: Outcome::Complete, ..Ended::default() };
-        let round = TcpRound { order, ended, arrived: None, load: None };
+        let round = TcpRound { order, ended, arrived: None, ran: None, load: None };
         let of = |round: &TcpRound| {
             unsettled(round, &measured(round, Some(Span::from_millis(49)))).map(str::to_owned)
         };

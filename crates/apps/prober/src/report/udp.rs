@@ -281,6 +281,7 @@ pub(super) fn warnings(rounds: &[UdpRound], is_unreachable: bool) -> Vec<String>
         }
         for round in rounds.iter().filter(|round| round.order.plan.direction == direction) {
             warnings.extend(round.ended.udp_sender.iter().flat_map(|end| refusals(way, end)));
+            warnings.extend(stood_still(round).map(|text| format!("UDP {way}: {text}")));
             let sent = sent_in(round);
             if round.ended.udp_sender.is_none() && round.ended.udp_receiver.is_some() {
                 warnings.push(format!(
@@ -298,6 +299,16 @@ pub(super) fn warnings(rounds: &[UdpRound], is_unreachable: bool) -> Vec<String>
         }
     }
     warnings
+}
+
+/// That the receiving end was stopped while it was to receive. A sender that was tells what it did
+/// not send.
+fn stood_still(round: &UdpRound) -> impl Iterator<Item = String> {
+    let receiver = round.ended.udp_receiver.as_ref();
+    let sender = round.ended.udp_sender.as_ref().map_or(Span::ZERO, |end| end.elapsed);
+    let stood = receiver.and_then(|end| limit::stood_still(end.stood_still, end.elapsed.max(sender)));
+    let said = super::tcp::did_not_run(round.order.plan.direction, None, stood);
+    said.map(|said| format!("{said}: what came meanwhile waited there or may have been dropped there"))
 }
 
 /// That datagrams came closer together than they were sent: at a rate that the sender did not plan,
@@ -399,7 +410,7 @@ mod tests {
     use crate::request::Pace;
     use crate::transfer::UdpOrder;
     use netaware_probe::limit::Across;
-    use netaware_record::{GapSummary, IpVersion, Side};
+    use netaware_record::{GapSummary, HostDrops, IpVersion, Side};
     use netaware_units::SendRate;
 
     const PATH: Path = Path { version: IpVersion::V4, across: Across::Network };
@@ -440,6 +451,37 @@ mod tests {
         let highest = observed.unwrap_or(received);
         let (bytes, elapsed) = (ByteCount(received * 1472), Span::from_secs(6));
         UdpReceiverEnd { received, observed, highest, bytes, elapsed, ..UdpReceiverEnd::default() }
+    }
+
+    /// A stream over whose end the responder was stopped: a sixth was lost by the network, and
+    /// nothing else was said.
+    #[test]
+    fn a_responder_that_was_stopped_is_named_and_the_network_is_not_blamed() {
+        let of = |ms: i64, drops| {
+            let mut end = receiver(2148, None);
+            end.stood_still = Some(Span::from_millis(ms));
+            end.loss_runs = vec![(400, 1)];
+            end.highest = 2548;
+            end.drops = drops;
+            let ended =
+                Ended { udp_sender: Some(sender(2548, 0)), udp_receiver: Some(end), ..Ended::default() };
+            let rounds = [round(ended)];
+            let result = results(PATH, &rounds).remove(0);
+            (warnings(&rounds, false), result)
+        };
+        let none = HostDrops { socket: Some(0), stack: Some(0), nic: Some(0) };
+        let (said, result) = of(1000, none);
+        assert_eq!(
+            said,
+            [
+                "UDP up: the responder's host did not run netaware for 1.00 s (it was suspended or stopped): what came \
+             meanwhile waited there or may have been dropped there"
+            ]
+        );
+        assert_eq!((result.loss.lost, result.loss.network, result.limit.by), (400, None, LimitedBy::Unknown));
+        assert!(result.limit.evidence.contains("the receiver did not run for 1.00 s"), "{:?}", result.limit);
+        let (said, result) = of(0, none);
+        assert_eq!((said.len(), result.loss.network, result.limit.by), (0, Some(400), LimitedBy::Network));
     }
 
     #[test]

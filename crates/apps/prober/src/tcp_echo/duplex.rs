@@ -20,7 +20,7 @@ use netaware_units::{Mono, Span};
 use super::message::{Broken, Messages};
 use super::{Asked, Course, Ended, LATE};
 
-pub(super) fn run(course: &Course<'_>) -> io::Result<Ended> {
+pub(super) fn run(course: &Course<'_>) -> Ended {
     // Bounded: a writer that is this far ahead of its answers waits.
     let (tell, asked) = sync_channel(EchoPlan::MOST_OUTSTANDING as usize);
     let (free, freed) = channel();
@@ -29,20 +29,25 @@ pub(super) fn run(course: &Course<'_>) -> io::Result<Ended> {
     let reader = Reader { course, asked, free, ending_at: &ending_at, ended: Ended::new(course) };
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| writer.run());
-        let read = reader.run();
+        let mut ended = reader.run();
         reader_gone.raise();
-        let wrote = writing.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread panicked")));
-        let (mut ended, wrote) = (read?, wrote?);
-        ended.counts.asked = wrote.asked;
+        let panicked = |_| Wrote {
+            failed: Some(io::Error::other("the writing thread panicked")),
+            cut_off: true,
+            ..Wrote::default()
+        };
+        let wrote = writing.join().unwrap_or_else(panicked);
         // What left and was never looked at.
         let settled = ended.counts.received + ended.counts.lost + ended.counts.abandoned;
-        let unread = wrote.asked.saturating_sub(settled);
+        ended.counts.asked = wrote.asked.max(settled);
+        let unread = ended.counts.asked - settled;
         ended.counts.abandoned += unread;
         let behind = unread * u64::from(course.sizes.response);
         ended.owed = ended.owed.filter(|_| !wrote.cut_off).map(|owed| owed + behind);
         ended.late_sends = wrote.late_sends;
         ended.worst_lateness = wrote.worst_lateness;
-        Ok(ended)
+        ended.failed = ended.failed.or(wrote.failed);
+        ended
     })
 }
 
@@ -62,10 +67,12 @@ struct Wrote {
     worst_lateness: Span,
     /// The last request left in part.
     cut_off: bool,
+    /// The system's answer to it.
+    failed: Option<io::Error>,
 }
 
 impl Writer<'_> {
-    fn run(self) -> io::Result<Wrote> {
+    fn run(self) -> Wrote {
         let _precise = precise_sleep();
         let (course, mut wrote) = (self.course, Wrote::default());
         let mut schedule = Schedule::new(course.order.pacing, course.start);
@@ -90,9 +97,11 @@ impl Writer<'_> {
             }
             match requests.write(course.first + asked.seq, &unwanted) {
                 Ok(()) => {}
-                Err(Broken::Failed(e)) => return Err(e),
-                Err(Broken::Silent | Broken::Stopped) => {
+                Err(why) => {
                     wrote.cut_off = true;
+                    if let Broken::Failed(error) = why {
+                        wrote.failed = Some(error);
+                    }
                     break;
                 }
             }
@@ -104,7 +113,7 @@ impl Writer<'_> {
             let wait = if course.stop.is_raised() { LINGER.min(patience) } else { patience };
             self.ending_at.store((clock::now() + wait).0, Ordering::Release);
         }
-        Ok(wrote)
+        wrote
     }
 
     /// The writer may still hang in a write when the run is stopped.
@@ -148,21 +157,20 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn run(mut self) -> io::Result<Ended> {
+    fn run(mut self) -> Ended {
         let mut responses = Messages::new(self.course.stream, self.course.sizes.response);
         while let Ok(asked) = self.asked.recv() {
             let number = self.course.first + asked.seq;
             match responses.read(number, &|since| self.verdict(since.max(asked.sent_at))) {
                 Ok(is_intact) => self.note(asked, is_intact),
-                Err(Broken::Failed(e)) => return Err(e),
                 Err(why) => {
-                    self.ended.broke(asked.sent_at, &why);
+                    self.ended.broke(asked.sent_at, why);
                     self.ended.owed = Some(responses.missing());
                     break;
                 }
             }
         }
-        Ok(self.ended)
+        self.ended
     }
 
     fn note(&mut self, asked: Asked, is_intact: bool) {

@@ -1,15 +1,12 @@
 //! A closed loop with one request outstanding: write, read, and again.
 
-use std::io;
-
 use netaware_io::clock;
 use netaware_stats::patience::Waiting;
-use netaware_units::Mono;
 
-use super::message::{Broken, Messages, silence};
+use super::message::{Messages, silence};
 use super::{Asked, Course, Ended};
 
-pub(super) fn run(course: &Course<'_>) -> io::Result<Ended> {
+pub(super) fn run(course: &Course<'_>) -> Ended {
     let mut ended = Ended::new(course);
     let mut requests = Messages::new(course.stream, course.sizes.request);
     let mut responses = Messages::new(course.stream, course.sizes.response);
@@ -22,7 +19,8 @@ pub(super) fn run(course: &Course<'_>) -> io::Result<Ended> {
         ended.counts.asked += 1;
         if let Err(broken) = requests.write(number, &waiting) {
             ended.owed = None;
-            return give_up(ended, sent_at, broken);
+            ended.broke(sent_at, broken);
+            return ended;
         }
         match responses.read(number, &waiting) {
             Ok(is_intact) => {
@@ -32,21 +30,14 @@ pub(super) fn run(course: &Course<'_>) -> io::Result<Ended> {
             }
             Err(broken) => {
                 ended.owed = Some(responses.missing());
-                return give_up(ended, sent_at, broken);
+                ended.broke(sent_at, broken);
+                return ended;
             }
         }
     }
-    Ok(ended)
+    ended
 }
 
 /// TCP sends a segment that is lost three times in a row again after 1.4 s (time-outs of 0.2, 0.4
 /// and 0.8 s), and its answer comes then: the connection does not stand still.
 const LOST_IN_A_ROW: i64 = 3;
-
-fn give_up(mut ended: Ended, asked_at: Mono, why: Broken) -> io::Result<Ended> {
-    if let Broken::Failed(e) = why {
-        return Err(e);
-    }
-    ended.broke(asked_at, &why);
-    Ok(ended)
-}

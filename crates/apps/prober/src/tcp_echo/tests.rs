@@ -168,7 +168,14 @@ fn a_connection_that_ends_is_an_error_and_a_stop_is_none() {
         let (mut echo, far) =
             connected_to("panics on purpose", |number, _| assert!(number < 5, "the responder dies"));
         let failed = echo.run(&order(pacing, 50), &StopFlag::new());
-        assert!(matches!(failed, Err(Cause::System(_))), "{pacing:?}");
+        let Err(Broke { cause: Cause::System(_), run: Some(run) }) = failed else {
+            panic!("{pacing:?}: {failed:?}")
+        };
+        // What was measured until then is kept, and what followed is unknown.
+        let counts = run.round.counts();
+        assert_eq!((counts.received, counts.lost), (5, 0), "{pacing:?}: {counts:?}");
+        assert_eq!(counts.asked, 5 + counts.abandoned, "{pacing:?}");
+        assert_eq!((run.lost_at_end, run.ceasing), (0, Ceasing::default()), "{pacing:?}");
         assert!(far.join().is_err());
 
         let stop = StopFlag::new();

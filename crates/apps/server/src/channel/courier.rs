@@ -135,14 +135,12 @@ impl Courier {
                     if let Some(tick) = follower.tick(now) {
                         reporter.receiver_tick(tick);
                     }
-                    if let Some(outcome) = follower.verdict(now) {
-                        break outcome;
+                    if follower.verdict(now).is_some() || self.stop.is_raised() {
+                        self.look_once_more(&mut follower);
+                        break follower.verdict(clock::now()).unwrap_or(Outcome::Interrupted);
                     }
                 }
                 Err(_) => break Outcome::Interrupted,
-            }
-            if self.stop.is_raised() {
-                break Outcome::Interrupted;
             }
         };
         if let Some(tick) = follower.last_tick(clock::now()) {
@@ -159,12 +157,30 @@ impl Courier {
     fn follow(&mut self, follower: &mut Follower) -> Result<Mono, Gone> {
         let turned = self.association.turn(clock::now() + LOOK_UP);
         // What came before it broke has come.
-        while let Some(Message { bytes, arrival }) = self.association.next_message() {
-            follower.take(&bytes, arrival.rx);
-        }
+        self.hand_over(follower);
         turned.map(|()| clock::now())
     }
+
+    /// Takes what has come and was not read yet: who did not run for a while finds the time over
+    /// and the datagrams in its socket.
+    fn look_once_more(&mut self, follower: &mut Follower) {
+        let until = clock::now() + LONGEST_DRAIN;
+        while self.association.look().is_ok() && self.hand_over(follower) > 0 && clock::now() < until {}
+    }
+
+    /// Shows the messages that have come to the follower; gives how many these were.
+    fn hand_over(&mut self, follower: &mut Follower) -> u64 {
+        let mut messages = 0;
+        while let Some(Message { bytes, arrival }) = self.association.next_message() {
+            follower.take(&bytes, arrival.rx);
+            messages += 1;
+        }
+        messages
+    }
 }
+
+/// A sender that does not stop fills the socket again and again.
+const LONGEST_DRAIN: Span = Span::from_millis(500);
 
 /// While a stream waits for its start.
 const TELL_UP: Span = Span::from_millis(2);

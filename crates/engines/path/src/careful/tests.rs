@@ -182,6 +182,28 @@ fn a_time_that_is_said_to_be_enough_counts_the_rate_at_which_tokens_come() {
 }
 
 #[test]
+fn a_path_that_fell_silent_hours_ago_did_not_always_drop_the_trains() {
+    let mut careful = bulk(Span::from_secs(10));
+    let train = |comes: bool| {
+        let sent = (0..60).map(|number: i64| Some(number * 10_000_000)).collect();
+        let came = (0..60).filter(|_| comes);
+        let arrivals =
+            came.map(|number| crate::Arrival { number, at: i64::from(number) * 10_000_000 + 5 }).collect();
+        VolleyReport { trains: vec![TrainReport { sent, arrivals }] }
+    };
+    for (turn, comes) in [true, false, false, false].into_iter().enumerate() {
+        careful.begin_turn();
+        careful.came_now.observe(&train(comes));
+        let told = careful.silence();
+        assert!(!matches!(told, Some(NoFigure::NothingCame { .. })), "turn {turn}: {told:?}");
+        assert!(turn < 2 || matches!(told, Some(NoFigure::WentSilent { .. })), "turn {turn}: {told:?}");
+    }
+    let mut careful = bulk(Span::from_secs(10));
+    careful.came_now.observe(&train(false));
+    assert!(matches!(careful.silence(), Some(NoFigure::NothingCame { packets: 60 })));
+}
+
+#[test]
 fn an_outage_of_an_earlier_turn_is_not_told_for_ever() {
     let mut careful = bulk(Span::from_secs(10));
     let train = |lost: std::ops::Range<u32>| {

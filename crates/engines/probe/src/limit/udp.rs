@@ -52,18 +52,22 @@ fn lossy(evidence: &UdpEvidence<'_>) -> Option<Limit> {
         ),
         beside(loss.unknown)
     );
+    let receiver = evidence.receiver;
+    let elapsed = receiver.elapsed.max(evidence.sender.elapsed);
+    let stood = super::stood_still(receiver.stood_still, elapsed);
     // Loopback loses nothing on the way; where the counters are short of it, the host lost it all
     // the same.
     if evidence.across == Across::Network {
         match loss.network.zip(loss.host) {
-            None => return Some(Limit::new(LimitedBy::Unknown, text)),
+            None => {
+                let stood = stood.map(|stood| format!("; {}", super::did_not_run("receiver", stood)));
+                return Some(Limit::new(LimitedBy::Unknown, text + &stood.unwrap_or_default()));
+            }
             Some((network, host)) if network > host => return Some(Limit::new(LimitedBy::Network, text)),
             Some(_) => {}
         }
     }
-    let receiver = evidence.receiver;
-    let elapsed = receiver.elapsed.max(evidence.sender.elapsed);
-    if let Some(stood) = super::stood_still(receiver.stood_still, elapsed) {
+    if let Some(stood) = stood {
         let text = format!("{text}; {}", super::did_not_run("receiver", stood));
         return Some(Limit::new(LimitedBy::Unknown, text));
     }

@@ -59,6 +59,11 @@ impl Planned {
         self.heap.peek().map(|Reverse(entry)| entry.due)
     }
 
+    /// Whether that one belongs to no train.
+    pub(super) fn next_is_single(&self) -> bool {
+        self.heap.peek().is_some_and(|Reverse(entry)| matches!(entry.what, What::Single { .. }))
+    }
+
     /// Takes the next one; the rest of its train stays, one gap later.
     pub(super) fn pop(&mut self) -> Option<Send> {
         let Reverse(Entry { due, order, what }) = self.heap.pop()?;

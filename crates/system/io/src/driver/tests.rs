@@ -136,6 +136,27 @@ fn a_send_whose_time_is_long_over_stays() {
 }
 
 #[test]
+fn sends_that_were_due_in_a_standstill_do_not_leave_at_once() {
+    let (a, _b) = pair("::1", Stamping::Kernel);
+    let apart = Span::from_millis(5);
+    let start = clock::now() - apart * 300;
+    let due = |tag: Tag| start + apart * (tag as i64);
+    let plan = (0..310).map(|tag| send(tag, due(tag))).collect();
+    let mut diary = Diary { plan, enough: 310, ..Diary::default() };
+    let drive = drive(&mut diary, &a);
+    assert_eq!(drive.sends + drive.not_sent, 310);
+    assert!(diary.not_sent.iter().all(|(_, why)| *why == NotSent::Overdue));
+    assert!(drive.not_sent >= 200 && diary.not_sent.iter().any(|(tag, _)| *tag == 1), "{drive:?}");
+    let mut handed: Vec<(Tag, Mono)> = diary.handed.iter().map(|(tag, at)| (*tag, *at)).collect();
+    handed.sort_unstable_by_key(|(_, at)| *at);
+    let late = handed.iter().map(|(tag, at)| *at - due(*tag)).skip(1).max();
+    assert!(late.is_none_or(|late| late <= Span::from_millis(100)), "{late:?}");
+    for pair in handed.windows(2) {
+        assert!(pair[1].1 - pair[0].1 >= apart * 4 / 5, "{pair:?}");
+    }
+}
+
+#[test]
 fn what_is_too_big_is_not_sent_and_what_follows_is() {
     let (a, b) = pair("127.0.0.1", Stamping::Kernel);
     a.set_dont_fragment(DontFragment::Kernel).unwrap();

@@ -76,6 +76,18 @@ impl<'a> Inbox<'a> {
         }
     }
 
+    /// Shows all that lies in the socket to the account, without waiting, and takes no longer than
+    /// until then: a sender that does not stop fills the socket again and again.
+    pub(super) fn drain(&mut self, account: &mut Account, until: Mono) {
+        while crate::clock::now() < until {
+            match self.take(account, libc::MSG_DONTWAIT) {
+                Ok(_) => {}
+                Err(error) if crate::probe_socket::is_refusal(&error) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
     /// One call; gives how many messages came.
     fn take(&mut self, account: &mut Account, flags: libc::c_int) -> io::Result<usize> {
         self.calls += 1;

@@ -30,6 +30,14 @@ impl<'a> Inbox<'a> {
         Ok(())
     }
 
+    /// Shows all that lies in the socket to the account, without waiting, and takes no longer than
+    /// until then.
+    pub(super) fn drain(&mut self, account: &mut Account, until: Mono) {
+        let _ = self.socket.set_nonblocking(true);
+        while clock::now() < until && self.receive(account).is_ok() {}
+        let _ = self.socket.set_nonblocking(false);
+    }
+
     pub(super) fn calls(&self) -> u64 {
         self.calls
     }

@@ -122,11 +122,13 @@ fn listen(
             Err(error) if is_passing(&error) => pause_if_down(&error),
             Err(_) => return Outcome::Failed,
         }
-        if let Some(outcome) = verdict(account, plan, start, clock::now()) {
-            return outcome;
-        }
-        if stop.is_raised() {
-            return Outcome::Interrupted;
+        let is_over = verdict(account, plan, start, clock::now()).is_some();
+        if is_over || stop.is_raised() {
+            // Who did not run for a while finds the time over and the datagrams in its socket: they
+            // have come.
+            inbox.drain(account, clock::now() + LONGEST_DRAIN);
+            account.publish(board);
+            return verdict(account, plan, start, clock::now()).unwrap_or(Outcome::Interrupted);
         }
     }
 }
@@ -198,12 +200,53 @@ fn watch(tick: Span, board: &Board, on_tick: &mut dyn FnMut(ReceiverTick)) -> Op
 const AFTER_END: Span = Span::from_millis(300);
 /// No path delays one datagram by so much more than another.
 const LONGEST_STRAGGLER: Span = Span::from_secs(2);
+/// The largest receive buffer is read in a tenth of that.
+const LONGEST_DRAIN: Span = Span::from_millis(500);
 /// What has not come so long after the last arrival does not come any more.
 const QUIET: Span = Span::from_secs(1);
 
 #[cfg(test)]
 mod tests {
+    use netaware_wire::control::UdpReceive;
+    use netaware_wire::datagram::Kind;
+
+    use super::super::tests::{emit, pair, plan};
     use super::*;
+
+    /// A receiver that was suspended over the end of its stream read one datagram and called the
+    /// others, which lay in its socket, lost by the network.
+    #[test]
+    fn what_came_while_the_receiver_did_not_run_is_not_lost_though_the_time_is_over() {
+        let long_ago = clock::now() - Span::from_secs(3600);
+        for how in [UdpReceive::Single, UdpReceive::Mmsg, UdpReceive::Gro] {
+            for (is_stopped, says_end) in [(false, true), (false, false), (true, true)] {
+                let (out, into) = pair();
+                let plan = UdpPlan { receive: how, ..plan(64, None) };
+                let ready = ready(into, &plan);
+                for seq in (0..100).filter(|seq| *seq != 50) {
+                    emit(&out, Kind::Data, 7, seq);
+                }
+                if says_end {
+                    emit(&out, Kind::End, 7, 101);
+                }
+                // It overtook the last one.
+                emit(&out, Kind::Data, 7, 100);
+                let mut account = Account::new(7, &plan);
+                let mut inbox = Inbox::new(&ready.socket, &plan, ready.since);
+                let stop = StopFlag::new();
+                let start = if is_stopped { clock::now() } else { long_ago };
+                if is_stopped {
+                    stop.raise();
+                }
+                let outcome = listen(&mut inbox, &mut account, &plan, start, &stop, &Board::default());
+                let case = format!("{how:?}, stopped: {is_stopped}, end: {says_end}");
+                let want = if is_stopped { Outcome::Interrupted } else { Outcome::Complete };
+                assert_eq!((outcome, account.highest()), (want, 101), "{case}");
+                let end = account.close(&plan);
+                assert_eq!((end.received, end.loss_runs), (100, vec![(1, 1)]), "{case}");
+            }
+        }
+    }
 
     #[test]
     fn a_dropped_bundle_counts_for_all_its_datagrams() {

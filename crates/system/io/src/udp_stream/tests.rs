@@ -29,7 +29,7 @@ pub(super) fn plan(length: u32, gap: Option<Span>) -> UdpPlan {
     }
 }
 
-fn pair() -> (UdpSocket, UdpSocket) {
+pub(super) fn pair() -> (UdpSocket, UdpSocket) {
     let any = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
     let open = || bind_udp(any, &SocketOptions::default(), Reuse::No).unwrap();
     let (one, other) = (open(), open());
@@ -64,7 +64,7 @@ fn transfer_watched(
     (sent, received, ticks.into_inner().unwrap())
 }
 
-fn emit(socket: &UdpSocket, kind: Kind, flow: u32, seq: u64) {
+pub(super) fn emit(socket: &UdpSocket, kind: Kind, flow: u32, seq: u64) {
     let mut bytes = [0; 64];
     Header { kind, flow, seq, sent_at: clock::now().0 }.emit(&mut bytes);
     socket.send(&bytes).unwrap();

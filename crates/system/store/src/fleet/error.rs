@@ -89,7 +89,7 @@ pub enum FleetError {
         path: PathBuf,
     },
     /// Anything else that SQLite reports.
-    #[error("cannot {operation} {}: {source}", .path.display())]
+    #[error("cannot {operation} {}: {source}{}", .path.display(), crate::error::hint(.source))]
     Sql {
         /// What was tried.
         operation: &'static str,

@@ -31,7 +31,7 @@ pub(super) struct List {
     #[arg(long, value_name = "ID")]
     series: Option<String>,
     /// At most so many
-    #[arg(short = 'n', long, value_name = "N", default_value = "20")]
+    #[arg(short = 'n', long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// text or json
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true)]

@@ -30,7 +30,7 @@ pub(super) fn write(out: &mut dyn Write, versions: &[&VersionResult], paint: Pai
             table(out, protocol, &versions, &results, paint)?;
         }
     }
-    let how = "Medians of the runs, rates in Mbit/s of payload; +-%: half of the range of rcvd; lost in % of bytes. Time and sent are the \
+    let how = "Medians of the runs, rates in Mbit/s of payload; +-%: half of the range of rcvd; lost in % of bytes, of all runs together. Time and sent are the \
                sender's: TCP until the receiver has confirmed all, UDP until the last datagram was handed over. Rcvd \
                is the receiver's, without what its first read brought; - where all came at once.";
     writeln!(out, "\n{}", paint.faint(&paragraph("    ", how)))

@@ -29,8 +29,14 @@ pub(super) fn section(sheet: &mut Sheet<'_>, metric: PathMetric, direction: Dire
         Some(format!("{} ({} .. {}), fit {:.2}", bits(c.estimate), bits(c.lo), bits(c.hi), tight.fit))
     })?;
     if sheet.is_full() {
-        sheet.row("as UDP payload", |v| Some(of(v)?.payload?.to_string()))?;
-        sheet.row("on Ethernet", |v| Some(of(v)?.ethernet?.to_string()))?;
+        // A bound stays one whatever layer it is told of.
+        let bounded = |result: &PathRate, rate: BitRate| match result.bound {
+            RateBound::None => rate.to_string(),
+            RateBound::AtLeast => format!("at least {rate}"),
+            RateBound::AtMost => format!("at most {rate}"),
+        };
+        sheet.row("as UDP payload", |v| of(v).and_then(|r| Some(bounded(&r, r.payload?))))?;
+        sheet.row("on Ethernet", |v| of(v).and_then(|r| Some(bounded(&r, r.ethernet?))))?;
         let most = results.iter().map(|result| result.modes.len()).max().unwrap_or(0);
         for place in 0..most.min(MOST_MODES) {
             let label = if place == 0 { "modes, share of pairs" } else { "" };

@@ -20,11 +20,13 @@ const DENIED_WORTH_TELLING: f64 = 0.05;
 /// One line per pedigree that no section above has told, one per version whose instrument was not
 /// healthy.
 pub(super) fn remarks(sheet: &mut Sheet<'_>, told: &[(&Pedigree, &Health)]) -> io::Result<()> {
-    for line in told.iter().map(|(pedigree, _)| sentence(pedigree)) {
-        if !sheet.told.contains(&line) {
-            sheet.table.remark("how: ", &line)?;
-            sheet.told.push(line);
+    for (line, names) in by_versions(told) {
+        if sheet.told.contains(&line) {
+            continue;
         }
+        let lead = names.map_or_else(|| "how: ".to_owned(), |names| format!("how, {names}: "));
+        sheet.table.remark(&lead, &line)?;
+        sheet.told.push(line);
     }
     let mut said: Vec<String> = Vec::new();
     for (pedigree, health) in told {
@@ -39,6 +41,24 @@ pub(super) fn remarks(sheet: &mut Sheet<'_>, told: &[(&Pedigree, &Health)]) -> i
         }
     }
     Ok(())
+}
+
+/// Each sentence with the versions that it is of, where there is another one for others.
+fn by_versions(told: &[(&Pedigree, &Health)]) -> Vec<(String, Option<String>)> {
+    let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
+    for (pedigree, _) in told {
+        let (line, name) = (sentence(pedigree), pedigree.version.name());
+        match lines.iter_mut().find(|(known, _)| *known == line) {
+            Some((_, names)) if names.contains(&name) => {}
+            Some((_, names)) => names.push(name),
+            None => lines.push((line, vec![name])),
+        }
+    }
+    let all = lines.iter().flat_map(|(_, names)| names).collect::<std::collections::BTreeSet<_>>().len();
+    lines
+        .iter()
+        .map(|(line, names)| (line.clone(), (names.len() < all).then(|| names.join(" and "))))
+        .collect()
 }
 
 fn sentence(pedigree: &Pedigree) -> String {
