@@ -250,6 +250,8 @@ fn what_a_stopped_reflector_dropped_is_not_lost_on_the_way_there() {
                 say(&mut flow, at(due + 5));
             }
         }
+        // Patience with the last one that has no answer is over by then.
+        say(&mut flow, at(450));
         let (forward, inside) = if holds { (0, 30) } else { (30, 0) };
         let run =
             LostRun { seq: 1, sent_at: wall(at(20)), count: 30, not_sent: 0, forward, reverse: 0, inside };
