@@ -510,7 +510,7 @@ impl Probe {
                 if !matches!(cause, Cause::Stopped) {
                     lane.fail("measure latency", cause);
                 }
-                run
+                run.map(|run| *run)
             }
         }
     }

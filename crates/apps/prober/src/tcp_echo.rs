@@ -56,7 +56,7 @@ pub(crate) struct TcpEcho {
 pub(crate) struct Broke {
     pub(crate) cause: Cause,
     /// `None` where not one request was answered.
-    pub(crate) run: Option<EchoRun>,
+    pub(crate) run: Option<Box<EchoRun>>,
 }
 
 impl From<Cause> for Broke {
@@ -139,7 +139,7 @@ impl TcpEcho {
         // The failure says why nothing more came; what became of the last requests nobody observed.
         run.forget_its_end();
         run.ceasing = Ceasing::default();
-        Err(Broke { cause: system(why), run: (run.answers() > 0).then_some(run) })
+        Err(Broke { cause: system(why), run: (run.answers() > 0).then(|| Box::new(run)) })
     }
 
     /// Waits for what an earlier run gave up on.
