@@ -87,7 +87,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     drop(probes);
     if !stop.is_raised() {
         for ((lane, found), gone) in lanes.iter_mut().zip(&mut findings).zip(gone) {
-            break_off(lane, &mut found.idle, gone);
+            break_off(lane, &mut found.idle, gone.as_ref());
             for runs in [&mut found.idle, &mut found.idle_tcp] {
                 note_standing_still(lane, runs);
             }
@@ -310,7 +310,7 @@ fn came_again(run: EchoRun, tried: &EchoRun) -> EchoRun {
 
 /// Marks a version over which nothing came any more from an instant on: what became of the requests
 /// since then nobody observed.
-fn break_off(lane: &mut Lane, runs: &mut [EchoRun], renewed: Option<Renewed>) {
+fn break_off(lane: &mut Lane, runs: &mut [EchoRun], renewed: Option<&Renewed>) {
     let patience = runs.iter().map(|run| run.order.patience).max().unwrap_or_default();
     let Some(ceased) = ceasing(runs).ceased(patience) else { return };
     let last = runs.iter().rposition(|run| run.ceasing.has_come()).unwrap_or(0);

@@ -1,10 +1,10 @@
 //! What a mean hides of a transfer: a time in which nothing came, and a queue that still grew.
 //!
 //! **Measures** the longest row of slices without a byte, between slices with some or up to the
-//! planned end ([`stall`]), and whether the round trip ended higher than it had ever been before ([`rising`]). **Assumes** that
-//! the sender had something to send all the time. **Biased**: a stall is short by up to two slices,
-//! and one that is no longer than what is usual on the path is not told: TCP itself pauses for a
-//! round trip and more where segments are lost.
+//! planned end ([`stall`]), and whether the round trip ended higher than it had ever been before
+//! ([`rising`]). **Assumes** that the sender had something to send all the time. **Biased**: a stall
+//! is short by up to two slices, and one that is no longer than what is usual on the path is not
+//! told: TCP itself pauses for a round trip and more where segments are lost.
 
 use netaware_record::{ReceiverTick, SenderTick};
 use netaware_units::{ByteCount, Span};
@@ -20,8 +20,8 @@ pub struct Stall {
 }
 
 /// The longest stall that is far longer than the pauses that this transfer usually made.
-/// `round_trip` is the path's, with its queue. What was to come until the `planned` end, and did not,
-/// is one as well.
+/// `round_trip` is the path's, with its queue. What was to come until the `planned` end, and did
+/// not, is one as well.
 pub fn stall(slices: &[ReceiverTick], round_trip: Span, planned: Option<Span>) -> Option<Stall> {
     let mut longest: Option<Stall> = None;
     let (mut arrivals, mut last_end): (i64, Option<Span>) = (0, None);
