@@ -89,6 +89,13 @@ impl Lane {
         lane
     }
 
+    /// Waits a little for what a responder that has just gone on says of its standstill.
+    pub(crate) fn await_overdue_pong(&self) {
+        if let Some(session) = &self.session {
+            session.link.await_overdue_pong();
+        }
+    }
+
     /// When the responder's program did not run, by what it has said so far.
     pub(crate) fn standstills(&self) -> Vec<Standstill> {
         self.standstills.all()

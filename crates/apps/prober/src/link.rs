@@ -49,6 +49,8 @@ struct Shared {
     /// What answers to pings take; nanoseconds.
     round_trip: AtomicI64,
     absence: Mutex<Absence>,
+    /// When the oldest ping left that has no answer yet; nanoseconds, 0 where all have one.
+    owed_since: AtomicU64,
     /// When the reader found the responder gone; nanoseconds.
     died_at: AtomicU64,
     /// Of all times between two signs of life, the longest one.
@@ -109,6 +111,10 @@ const NOTICED_THERE: Span = Span::from_secs(2);
 /// Within so much of the path's return, beside round trips, what the other end did meanwhile is
 /// heard of.
 const HEARD_OF: Span = Span::from_secs(3);
+
+/// An answer to a ping that takes so much longer than a round trip waits for the responder.
+const OVERDUE: Span = Span::from_millis(200);
+const LOOKS_AGAIN: Span = Span::from_millis(5);
 
 const READER_WAKES: Span = Span::from_millis(250);
 const WRITE_PATIENCE: Span = Span::from_secs(2);
@@ -201,6 +207,24 @@ impl Link {
     /// as long as the link lives.
     pub(crate) fn standstills(&self) -> Standstills {
         self.shared.standstills.clone()
+    }
+
+    /// Waits a little for the answer to a ping that is overdue: a responder that has just gone on
+    /// says with it for how long it did not run.
+    pub(crate) fn await_overdue_pong(&self) {
+        let usual = Span(self.shared.round_trip.load(Ordering::Acquire)).min(LONGEST_ALLOWANCE) + OVERDUE;
+        let until = clock::now() + usual;
+        let is_overdue = |now: Mono| {
+            let owed_since = self.shared.owed_since.load(Ordering::Acquire);
+            owed_since > 0 && now - Mono(owed_since) > usual
+        };
+        while self.dead.is_none() && self.died_at().is_none() {
+            let now = clock::now();
+            if now >= until || !is_overdue(now) {
+                return;
+            }
+            clock::sleep(LOOKS_AGAIN);
+        }
     }
 
     /// What the answer to a message may take beyond the responder's own time: as its answers to
@@ -395,6 +419,8 @@ impl Reader {
             self.shared.paused(heard_at, if life_at > heard_at { life_at } else { now });
             heard_at = heard_at.max(life_at);
             self.shared.round_trip.store(self.silence.round_trip().0, Ordering::Release);
+            let owed_since = self.silence.owed_since().map_or(0, |at| at.0);
+            self.shared.owed_since.store(owed_since, Ordering::Release);
             if let Some(silence) = self.silence.too_long(now) {
                 return Err(Cause::Unheard(silence));
             }

@@ -93,6 +93,12 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
+    /// Whether requests over UDP had no answer in time.
+    fn has_unanswered(&self) -> bool {
+        let beside = self.tcp.iter().filter_map(|round| round.load.as_ref());
+        self.idle.iter().chain(beside).any(|run| !run.unanswered.is_empty())
+    }
+
     /// Requests that came while the responder's program did not run tell nothing of the path. What
     /// there is to say of that.
     fn forget_standstills(&mut self, standstills: &[Standstill]) -> Option<String> {
@@ -213,6 +219,9 @@ pub(crate) fn finish(
         lane.check("finish");
     }
     for (lane, found) in lanes.iter_mut().zip(findings.iter_mut()) {
+        if found.has_unanswered() {
+            lane.await_overdue_pong();
+        }
         if let Some(standstill) = found.forget_standstills(&lane.standstills()) {
             lane.warn(&standstill);
         }

@@ -121,11 +121,16 @@ impl Control<'_> {
         let mut is_connected = true;
         let mut has_stopped = false;
         let mut absence = Absence::longer_than(NOTICEABLE_ABSENCE);
+        let mut renewed_at = clock::now();
         while !self.is_closing {
             let mut buf = [0; 2048];
             let deadline = self.session.deadline();
-            absence.begin_anew();
-            absence.sleeps_until(clock::now() + LOOKS_EVERY);
+            let now = clock::now();
+            if now - renewed_at >= LOOKS_EVERY {
+                renewed_at = now;
+                absence.begin_anew();
+            }
+            absence.sleeps_until(now + LOOKS_EVERY);
             let turn = tokio::select! {
                 read = reader.read(&mut buf), if is_connected => Turn::Read(read),
                 wrote = writer.write(self.outbox.waiting()), if is_connected && !self.outbox.is_empty() => Turn::Wrote(wrote),

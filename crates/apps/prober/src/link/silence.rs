@@ -79,6 +79,11 @@ impl Silence {
         })
     }
 
+    /// When the oldest question was asked that has no answer yet.
+    pub(super) fn owed_since(&self) -> Option<Mono> {
+        self.asked.front().map(|(_, asked_at)| *asked_at)
+    }
+
     /// What an answer takes: as those that came, or as long as the oldest one that had not come
     /// when something was last heard.
     pub(crate) fn round_trip(&self) -> Span {

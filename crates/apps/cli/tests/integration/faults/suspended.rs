@@ -41,13 +41,14 @@ fn a_responder_that_was_stopped_is_no_address_translator_and_loses_nothing() {
     let responder = Responder::start(&[]);
     let port = responder.port();
     let to = ["127.0.0.1", "--port", &port, "-4", "--format", "ndjson", "--no-save"];
-    // It is stopped over the end of the requests, after some were answered.
-    let prober =
-        Program::start(netaware(&[&["latency", "-c", "250", "--spacing", "10ms"], &to[..]].concat()));
+    let asking = ["latency", "-c", "250", "--spacing", "10ms"];
+    let prober = Program::start(netaware(&[&asking, &to[..]].concat()));
     until_it_prints(&prober, r#""what":"latency""#);
+    // Some are answered first. It is stopped over the end of the requests, and of what they are
+    // waited for.
     clock::sleep(Span::from_secs(1));
     signal("STOP", responder.id());
-    clock::sleep(Span::from_millis(2500));
+    clock::sleep(Span::from_millis(2800));
     signal("CONT", responder.id());
     let finished = prober.finish_within(Span::from_secs(10)).exits_with(0);
     let last = finished.stdout.lines().last().unwrap_or_else(|| panic!("{finished:#?}"));
