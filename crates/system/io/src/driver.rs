@@ -2,8 +2,8 @@
 //!
 //! Sends leave on time by sleeping in the receive call until a measured margin before they are due
 //! and spinning the rest, looking for arrivals meanwhile. A send that left late is still sent, and
-//! told: the plan (`due`) and what happened (`tx`) stay apart. Single sends that are late are caught
-//! up with one by one, at four fifths of their distance. With kernel stamps `Sent` is
+//! told: the plan (`due`) and what happened (`tx`) stay apart. Single sends that are late are
+//! caught up with one by one, at four fifths of their distance. With kernel stamps `Sent` is
 //! delivered when the stamp has come, normally with the next wake-up and before the answer that it
 //! belongs to. A stamp that does not come is replaced by the application's reading before the call,
 //! which leans early by the way through the kernel (about 1 us), so that a round trip from it reads
