@@ -592,8 +592,9 @@ fn warnings_of(version: IpVersion, flow: &Flow, interval: Span, owd: &OwdResult)
     let outages = flow.log.outages(interval, unknown).and_then(|it| it.in_words(owd.lost, "packets"));
     warnings.extend(outages.map(|text| format!("{name}: {text}")));
     warnings.extend(flow.log.restarts_in_words().map(|text| format!("{name}: {text}")));
-    if owd.lost_somewhere > 0 {
-        let lost_somewhere = owd.lost_somewhere;
+    warnings.extend(flow.log.held_up_in_words().map(|text| format!("{name}: {text}")));
+    let lost_somewhere = owd.lost_somewhere.saturating_sub(flow.log.held_up());
+    if lost_somewhere > 0 {
         warnings.push(format!(
             "{name}: of {lost_somewhere} lost packets it is not known on which way; the reflector does not count its \
              answers, or nothing came behind them"

@@ -240,6 +240,13 @@ impl Ended {
         }
     }
 
+    /// The answer to a request came while the program did not run, or may have: nobody saw when.
+    fn came_unseen(&mut self, at: Mono) {
+        self.last_verdict_at = at;
+        self.came(at);
+        self.counts.abandoned += 1;
+    }
+
     /// An answer came, in time or late.
     fn came(&mut self, at: Mono) {
         self.came_at = Some(at);

@@ -5,7 +5,9 @@
 //! **Assumes** a reflector that answers at once. One that counts its answers (stateful, RFC 8762
 //! §4) tells the ways apart: numbers missing among the answers were lost on the way back, the rest
 //! on the way there. Whether it counts is known from its direct measurement TLV, or once its number
-//! differs from ours; until then losses have no way. **Biased**: loss is a verdict after
+//! differs from ours; until then losses have no way. Nor have those that were due while the
+//! reflector's program did not run, as answers show that it held back for [`HELD_UP`] and longer:
+//! its host may have dropped them. **Biased**: loss is a verdict after
 //! `patience`, as in [`crate::echo`]; of a late answer the way with the larger excess over its
 //! minimum is blamed. The reflector's leaving stamp is read before its system call, so the way back
 //! is long by what that takes (1 to 10 us). Delays are differences of two clocks: see [`clock`].
@@ -222,6 +224,12 @@ impl StampFlow {
         let counted = told.counters.map(|counters| counters.sent).filter(|_| reply.seq == reply.request_seq);
         let number = counted.and_then(|sent| sent.checked_sub(1)).unwrap_or(reply.seq);
         self.note(told, number);
+        let dwell = reply.sent_at.since(reply.received_at);
+        // A reflector may say anything; it did not hold a packet for longer than that was away.
+        if dwell >= HELD_UP && dwell <= self.plan.wall(rx.at).since(told_at) {
+            self.window.held_up(told_at, dwell);
+            self.events.push_back(StampEvent::HeldUp { seq, dwell });
+        }
         let seen = Seen::new(reply, number, rx, ttl);
         self.is_heard = true;
         self.learn(seq, rx.at);
@@ -340,6 +348,8 @@ impl Engine for StampFlow {
 
 /// Packets after the planned ones, at most.
 pub const MOST_CLOSERS: u32 = 5;
+/// A reflector on a busy host waits for a core, but not so long.
+const HELD_UP: Span = Span::from_millis(200);
 /// As in [`crate::echo`].
 const LEAD: Span = Span::from_micros(200);
 /// As in [`crate::echo`].

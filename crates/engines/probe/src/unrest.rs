@@ -2,9 +2,9 @@
 //!
 //! **Measures** the longest row of slices without a byte, between slices with some or up to the
 //! planned end ([`stall`]), and whether the round trip ended higher than it had ever been before
-//! ([`rising`]). **Assumes** that the sender had something to send all the time. **Biased**: a stall
-//! is short by up to two slices, and one that is no longer than what is usual on the path is not
-//! told: TCP itself pauses for a round trip and more where segments are lost.
+//! ([`rising`]). **Assumes** that the sender had something to send all the time. **Biased**: a
+//! stall is short by up to two slices, and one that is no longer than what is usual on the path is
+//! not told: TCP itself pauses for a round trip and more where segments are lost.
 
 use netaware_record::{ReceiverTick, SenderTick};
 use netaware_units::{ByteCount, Span};

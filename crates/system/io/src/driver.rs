@@ -2,12 +2,12 @@
 //!
 //! Sends leave on time by sleeping in the receive call until a measured margin before they are due
 //! and spinning the rest, looking for arrivals meanwhile. A send that left late is still sent, and
-//! told: the plan (`due`) and what happened (`tx`) stay apart. Single sends that are late are
-//! caught up with one by one, and those that are overdue by more than 100 ms and by their distance
-//! stay (`NotSent::Overdue`). With kernel stamps `Sent` is delivered when the stamp has come,
-//! normally with the next wake-up and before the answer that it belongs to. A stamp that does not
-//! come is replaced by the application's reading before the call, which leans early by the way
-//! through the kernel (about 1 us), so that a round trip from it reads long, never short.
+//! told: the plan (`due`) and what happened (`tx`) stay apart. Single sends that are late are caught
+//! up with one by one, at four fifths of their distance. With kernel stamps `Sent` is
+//! delivered when the stamp has come, normally with the next wake-up and before the answer that it
+//! belongs to. A stamp that does not come is replaced by the application's reading before the call,
+//! which leans early by the way through the kernel (about 1 us), so that a round trip from it reads
+//! long, never short.
 
 mod awake;
 mod catching_up;
@@ -260,7 +260,6 @@ impl<'a, E: Engine> Run<'a, E> {
     /// Sends what is due.
     fn carry_out(&mut self) {
         let Some((due, send)) = self.planned.next_due().zip(self.planned.pop()) else { return };
-        let is_single = matches!(send, Send::Single { .. });
         let (tag, len) = match send {
             Send::Single { tag, bytes } => {
                 self.out[..bytes.len()].copy_from_slice(&bytes);
@@ -276,12 +275,7 @@ impl<'a, E: Engine> Run<'a, E> {
         self.sends_in_a_row += 1;
         let started_at = clock::now();
         self.note_lateness(started_at.since(due));
-        let is_over = if is_single {
-            self.catching_up.is_over(due, started_at)
-        } else {
-            started_at.since(due) > OVERDUE
-        };
-        if is_over {
+        if CatchingUp::is_over(due, started_at) {
             self.catching_up.stayed(due);
             self.not_sent(tag, NotSent::Overdue);
             return;
@@ -436,9 +430,6 @@ const LARGEST: usize = 65_535;
 const ONE_LOOK: Span = Span::from_micros(3);
 /// A send is called late beyond this.
 const LATE: Span = Span::from_micros(50);
-/// A packet of a train that the host (suspended, stopped) comes round to so late would only distort
-/// what follows.
-const OVERDUE: Span = Span::from_secs(1);
 /// The stop flag is looked at this often.
 const LOOK_AT_STOP: Span = Span::from_millis(50);
 /// An engine that was told to stop has so long.

@@ -242,10 +242,10 @@ impl Pair<'_> {
         let at_end = |run: &EchoRun| usize::from(run.lost_at_end > 0);
         let runs: usize = found.idle.iter().map(|run| run.round.loss_runs() + at_end(run)).sum();
         (lost > 0 && runs < MIN_LOSS_RUNS).then(|| {
-            let (version, runs) = (more.version.name(), runs.max(1));
-            format!(
-                "over {version} the {lost} lost requests were lost within {runs} short times, as in an outage"
-            )
+            let version = more.version.name();
+            let when = if runs > 1 { format!("within {runs} short times") } else { "at one time".to_owned() };
+            let lost = if lost == 1 { "one request".to_owned() } else { format!("all {lost} requests") };
+            format!("over {version} {lost} that had no answer left {when}, as in an outage")
         })
     }
 

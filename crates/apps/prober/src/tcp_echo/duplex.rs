@@ -161,7 +161,13 @@ impl Reader<'_> {
         let mut responses = Messages::new(self.course.stream, self.course.sizes.response);
         while let Ok(asked) = self.asked.recv() {
             let number = self.course.first + asked.seq;
+            responses.go_on(asked.sent_at);
             match responses.read(number, &|since| self.verdict(since.max(asked.sent_at))) {
+                Ok(_) if responses.was_away_since(asked.sent_at) => {
+                    let at = clock::now();
+                    self.ended.came_unseen(at);
+                    let _ = self.free.send(at);
+                }
                 Ok(is_intact) => self.note(asked, is_intact),
                 Err(why) => {
                     self.ended.broke(asked.sent_at, why);

@@ -22,10 +22,15 @@ pub(super) fn run(course: &Course<'_>) -> Ended {
             ended.broke(sent_at, broken);
             return ended;
         }
+        responses.go_on(clock::now());
         match responses.read(number, &waiting) {
             Ok(is_intact) => {
                 let at = clock::now();
-                ended.answered(Asked { seq, due, sent_at }, at, is_intact);
+                if responses.was_away_since(sent_at) {
+                    ended.came_unseen(at);
+                } else {
+                    ended.answered(Asked { seq, due, sent_at }, at, is_intact);
+                }
                 due = at;
             }
             Err(broken) => {

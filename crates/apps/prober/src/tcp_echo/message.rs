@@ -48,11 +48,44 @@ pub(super) struct Messages<'a> {
     buf: Vec<u8>,
     /// Of the message under way.
     moved: u64,
+    watch: Watch,
+}
+
+/// Whether the program runs: a call that waits returns at each tick.
+struct Watch {
+    /// When it was last seen to.
+    ran_at: Mono,
+    /// The last time in which it did not.
+    away: Option<(Mono, Mono)>,
+}
+
+impl Watch {
+    /// It runs, and was to run again no later than `at_most` after it last did.
+    fn look(&mut self, at_most: Span) {
+        let now = clock::now();
+        if now - self.ran_at > at_most + NOTICEABLE {
+            self.away = Some((self.ran_at, now));
+        }
+        self.ran_at = now;
+    }
 }
 
 impl<'a> Messages<'a> {
     pub(super) fn new(stream: &'a TcpStream, length: u32) -> Self {
-        Self { stream, length: length.into(), buf: vec![0; (length as usize).min(PIECE)], moved: 0 }
+        let watch = Watch { ran_at: clock::now(), away: None };
+        Self { stream, length: length.into(), buf: vec![0; (length as usize).min(PIECE)], moved: 0, watch }
+    }
+
+    /// The program waited for something else, which came at `since`, and goes on now.
+    pub(super) fn go_on(&mut self, since: Mono) {
+        self.watch.ran_at = self.watch.ran_at.max(since);
+        self.watch.look(Span::ZERO);
+    }
+
+    /// Whether the program did not run for a while between then and now: when a message came
+    /// meanwhile nobody saw.
+    pub(super) fn was_away_since(&self, at: Mono) -> bool {
+        self.watch.away.is_some_and(|(_, until)| at < until)
     }
 
     /// How much of the last message is missing.
@@ -68,7 +101,7 @@ impl<'a> Messages<'a> {
             let mut done = 0;
             while done < piece {
                 let mut stream = self.stream;
-                let (buf, moved) = (&self.buf[done..piece], &mut self.moved);
+                let (buf, moved) = (&self.buf[done..piece], (&mut self.moved, &mut self.watch));
                 done += moving(moved, waiting, || stream.write(buf))?;
             }
         }
@@ -82,7 +115,7 @@ impl<'a> Messages<'a> {
         while self.moved < self.length {
             let (piece, at) = (self.piece(), self.moved);
             let mut stream = self.stream;
-            let (buf, moved) = (&mut self.buf[..piece], &mut self.moved);
+            let (buf, moved) = (&mut self.buf[..piece], (&mut self.moved, &mut self.watch));
             let read = moving(moved, waiting, || stream.read(buf))?;
             is_intact &= pattern::matches(&self.buf[..read], exchange, at);
         }
@@ -95,7 +128,7 @@ impl<'a> Messages<'a> {
         while skipped < bytes {
             let piece = usize::try_from(bytes - skipped).unwrap_or(usize::MAX).min(self.buf.len());
             let buf = &mut self.buf[..piece];
-            moving(&mut skipped, waiting, || stream.read(buf))?;
+            moving((&mut skipped, &mut self.watch), waiting, || stream.read(buf))?;
         }
         Ok(())
     }
@@ -107,13 +140,15 @@ impl<'a> Messages<'a> {
 
 /// Repeats a system call until it moves something.
 fn moving(
-    moved: &mut u64,
+    (moved, watch): (&mut u64, &mut Watch),
     waiting: &Waiting<'_>,
     mut call: impl FnMut() -> io::Result<usize>,
 ) -> Result<usize, Broken> {
     let mut since = None;
     loop {
-        match call() {
+        let called = call();
+        watch.look(LONGEST_TICK);
+        match called {
             Ok(0) => return Err(Broken::Failed(ErrorKind::UnexpectedEof.into())),
             Ok(count) => {
                 *moved += count as u64;
@@ -135,3 +170,38 @@ fn moving(
 const PIECE: usize = 64 << 10;
 const SHORTEST_TICK: Span = Span::from_millis(1);
 const LONGEST_TICK: Span = Span::from_millis(50);
+/// A thread of a busy host waits for a core, but not so long.
+const NOTICEABLE: Span = Span::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    /// A program that was stopped for 8 s found an answer that had come after 20 ms: a round trip
+    /// of 8.01 s.
+    #[test]
+    fn when_a_message_came_while_the_program_was_stopped_is_not_known() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let far = listener.accept().unwrap().0;
+        let stop = StopFlag::new();
+        let waiting = silence(Span::from_secs(60), &stop);
+        set_ticks(&near, Span::from_secs(60)).unwrap();
+        let (mut sender, mut reader) = (Messages::new(&far, 10), Messages::new(&near, 10));
+        let asked_at = clock::now();
+        sender.write(0, &waiting).unwrap();
+        // It waited for the answer when it was stopped.
+        reader.watch.ran_at = clock::now() - Span::from_secs(8);
+        assert!(reader.read(0, &waiting).unwrap());
+        assert!(reader.was_away_since(asked_at) && !reader.was_away_since(clock::now()));
+        // It waited for the next request, which was asked when it ran again.
+        let asked_at = clock::now();
+        sender.write(1, &waiting).unwrap();
+        reader.watch.ran_at = asked_at - Span::from_secs(8);
+        reader.go_on(asked_at);
+        assert!(reader.read(1, &waiting).unwrap());
+        assert!(!reader.was_away_since(asked_at));
+    }
+}

@@ -1,5 +1,7 @@
 //! What becomes of each packet.
 
+use std::ops::Range;
+
 use netaware_units::{Span, Stamp, Wall};
 use netaware_wire::stamp::{ErrorEstimate, StampError};
 
@@ -55,7 +57,7 @@ impl StampExchange {
 }
 
 /// Consecutive packets without an answer, and on which way they went. `count - forward - reverse`
-/// of them: not known.
+/// of them: not known, or `inside`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LostRun {
     /// Number of the first.
@@ -70,6 +72,15 @@ pub struct LostRun {
     pub forward: u64,
     /// On the way back.
     pub reverse: u64,
+    /// Neither: they came to the reflector, or would have, while its program did not run.
+    pub inside: u64,
+}
+
+impl LostRun {
+    /// Their numbers.
+    pub fn numbers(&self) -> Range<u64> {
+        self.seq..self.seq.saturating_add(self.count).saturating_add(self.not_sent)
+    }
 }
 
 /// What happened.
@@ -95,6 +106,13 @@ pub enum StampEvent {
     Late {
         /// Number.
         seq: u64,
+    },
+    /// The reflector answered it long after it had come: its program did not run meanwhile.
+    HeldUp {
+        /// Number.
+        seq: u64,
+        /// For so long, by the reflector's clock.
+        dwell: Span,
     },
     /// One more answer.
     Copy {

@@ -5,6 +5,8 @@
 //! is no delay: it is counted, not averaged, so means near the bound lean high by less than the
 //! bound.
 
+use std::collections::BTreeSet;
+
 use netaware_record::passive::{DelayRow, DelayStatistics, Period};
 use netaware_record::{DelaySummary, IpVersion, OwdWay};
 use netaware_units::{Span, Stamp};
@@ -29,6 +31,18 @@ pub struct StampLog {
     reverse_copies: u64,
     restarts: u64,
     patience: Option<Span>,
+    held: Held,
+}
+
+/// What the reflector did not answer while its program did not run.
+#[derive(Debug, Clone, Default)]
+struct Held {
+    /// The longest that it held a packet.
+    longest: Span,
+    /// Packets that it held and answered, in time or late.
+    answered: Vec<u64>,
+    /// The rows of losses that may be of it.
+    runs: Vec<LostRun>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -64,6 +78,10 @@ impl StampLog {
             StampEvent::Copy { forward: false, .. } => self.reverse_copies += 1,
             StampEvent::Restarted => self.restarts += 1,
             StampEvent::Patience(patience) => self.patience = Some(*patience),
+            StampEvent::HeldUp { seq, dwell } => {
+                self.held.longest = self.held.longest.max(*dwell);
+                self.held.answered.push(*seq);
+            }
             StampEvent::Abandoned { .. } => {}
         }
     }
@@ -73,6 +91,35 @@ impl StampLog {
         self.lost.forward += run.forward;
         self.lost.reverse += run.reverse;
         self.not_sent += run.not_sent;
+        self.held.runs.extend((run.inside > 0).then_some(*run));
+    }
+
+    /// Lost packets that came to the reflector, or would have, while its program did not run: what
+    /// it answered too late, and what is missing meanwhile.
+    pub fn held_up(&self) -> u64 {
+        let missing: u64 = self.held.runs.iter().map(|run| run.inside).sum();
+        let is_of_run = |seq: &u64| self.held.runs.iter().any(|run| run.numbers().contains(seq));
+        let in_time: BTreeSet<u64> = self.exchanges.iter().map(|exchange| exchange.seq).collect();
+        let late: BTreeSet<u64> = self.held.answered.iter().copied().collect();
+        missing + late.difference(&in_time).filter(|seq| !is_of_run(seq)).count() as u64
+    }
+
+    /// What to warn of where the reflector held packets.
+    pub fn held_up_in_words(&self) -> Option<String> {
+        let longest = self.held.longest;
+        let lost = match self.held_up() {
+            _ if longest == Span::ZERO => return None,
+            0 => String::new(),
+            lost => format!(
+                "; {lost} of the lost packets fell into that time: they were answered too late, or dropped there, and \
+                 tell nothing of the path"
+            ),
+        };
+        Some(format!(
+            "the reflector held packets for up to {longest} before it answered them: its program did not run (it was \
+             stopped or suspended, or had no CPU time); its answers left at once then, and may have waited for each \
+             other{lost}"
+        ))
     }
 
     /// In order of numbers.
@@ -105,7 +152,11 @@ impl StampLog {
     /// answer nobody knows what became: they are in no outage.
     pub fn outages(&self, interval: Span, unknown: u64) -> Option<Outages> {
         let mut answered: Vec<u64> = self.exchanges.iter().map(|exchange| exchange.seq).collect();
+        // The path carried what the reflector held, and may have carried the rest.
+        answered.extend(&self.held.answered);
+        answered.extend(self.held.runs.iter().flat_map(LostRun::numbers));
         answered.sort_unstable();
+        answered.dedup();
         let followed = self.sent().saturating_sub(unknown);
         (self.not_sent == 0).then(|| Outages::between(answered, followed, interval))
     }
@@ -231,6 +282,7 @@ impl StampLog {
             warnings.push("a clock was set in this period".to_owned());
         }
         warnings.extend(self.restarts_in_words());
+        warnings.extend(self.held_up_in_words());
         DelayRow {
             from: from.to_owned(),
             to: to.to_owned(),

@@ -106,6 +106,8 @@ pub(super) struct Window {
     stateful: bool,
     /// Least apparent delays, there and back.
     least: Option<(Span, Span)>,
+    /// Packets sent between these came to the reflector while its program did not run.
+    held_up: Option<(Wall, Wall)>,
 }
 
 impl Window {
@@ -122,7 +124,21 @@ impl Window {
             highest_number: -1,
             stateful: false,
             least: None,
+            held_up: None,
         }
+    }
+
+    /// The reflector held the packet that was sent then for so long before it answered: what was
+    /// sent within that time came to it meanwhile, too.
+    pub(super) fn held_up(&mut self, told_at: Wall, dwell: Span) {
+        let until = Wall(told_at.0.saturating_add(dwell.0));
+        let before = self.held_up.filter(|(from, end)| *from <= until && told_at <= *end);
+        let (from, end) = before.unwrap_or((told_at, until));
+        self.held_up = Some((from.min(told_at), end.max(until)));
+    }
+
+    fn is_held_up(&self, slot: &Slot) -> bool {
+        self.held_up.is_some_and(|(from, until)| slot.told_at >= from && slot.told_at <= until)
     }
 
     /// Number of the next packet.
@@ -378,14 +394,19 @@ impl Window {
         let first = self.slots.iter().take(dead).position(|slot| !slot.not_sent).unwrap_or(0);
         let of_all = self.slots.iter().take(dead).filter(lost).count() as u64;
         let count = self.slots.iter().take(dead).filter(lost).filter(|slot| !slot.closes).count() as u64;
+        let of_packets = self.slots.iter().take(dead).filter(lost).filter(|slot| !slot.closes);
+        let held_up = of_packets.filter(|slot| self.is_held_up(slot)).count() as u64;
         let reverse = answer.and_then(|answer| self.lost_on_the_way_back(&answer, of_all));
+        let on_the_way_back = reverse.map_or(0, |reverse| reverse.min(count));
+        let inside = held_up.min(count - on_the_way_back);
         let run = LostRun {
             seq: self.base + first as u64,
             sent_at: self.slots.get(first).map_or(Wall(0), |slot| slot.told_at),
             count,
             not_sent: dead as u64 - of_all,
-            forward: reverse.map_or(0, |reverse| count.saturating_sub(reverse)),
-            reverse: reverse.map_or(0, |reverse| reverse.min(count)),
+            forward: reverse.map_or(0, |_| count - on_the_way_back - inside),
+            reverse: on_the_way_back,
+            inside,
         };
         if reverse.is_none() {
             self.anchor = None;

@@ -146,11 +146,11 @@ fn sends_that_were_due_in_a_standstill_do_not_leave_at_once() {
     let drive = drive(&mut diary, &a);
     assert_eq!(drive.sends + drive.not_sent, 310);
     assert!(diary.not_sent.iter().all(|(_, why)| *why == NotSent::Overdue));
-    assert!(drive.not_sent >= 200 && diary.not_sent.iter().any(|(tag, _)| *tag == 1), "{drive:?}");
+    assert!(drive.not_sent >= 100 && diary.not_sent.iter().any(|(tag, _)| *tag == 1), "{drive:?}");
     let mut handed: Vec<(Tag, Mono)> = diary.handed.iter().map(|(tag, at)| (*tag, *at)).collect();
     handed.sort_unstable_by_key(|(_, at)| *at);
     let late = handed.iter().map(|(tag, at)| *at - due(*tag)).skip(1).max();
-    assert!(late.is_none_or(|late| late <= Span::from_millis(100)), "{late:?}");
+    assert!(late.is_none_or(|late| late <= Span::from_secs(1)), "{late:?}");
     for pair in handed.windows(2) {
         assert!(pair[1].1 - pair[0].1 >= apart * 4 / 5, "{pair:?}");
     }

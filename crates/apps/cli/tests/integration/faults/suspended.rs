@@ -41,12 +41,11 @@ fn a_responder_that_was_stopped_is_no_address_translator_and_loses_nothing() {
     let responder = Responder::start(&[]);
     let port = responder.port();
     let to = ["127.0.0.1", "--port", &port, "-4", "--format", "ndjson", "--no-save"];
-    let asking = ["latency", "-c", "200", "--spacing", "10ms"];
-    let prober = Program::start(netaware(&[&asking, &to[..]].concat()));
+    // It is stopped over the end of the requests, after some were answered.
+    let prober =
+        Program::start(netaware(&[&["latency", "-c", "250", "--spacing", "10ms"], &to[..]].concat()));
     until_it_prints(&prober, r#""what":"latency""#);
-    // Some are answered first. It is stopped over the end of the requests, and of what they are
-    // waited for.
-    clock::sleep(Span::from_millis(500));
+    clock::sleep(Span::from_secs(1));
     signal("STOP", responder.id());
     clock::sleep(Span::from_millis(2800));
     signal("CONT", responder.id());
@@ -54,7 +53,7 @@ fn a_responder_that_was_stopped_is_no_address_translator_and_loses_nothing() {
     let last = finished.stdout.lines().last().unwrap_or_else(|| panic!("{finished:#?}"));
     let record: Record = serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {finished:#?}"));
     let latency = record.versions[0].latency.as_ref().unwrap();
-    assert_eq!((latency.sent, latency.lost), (200, 0), "{latency:#?}");
+    assert_eq!((latency.sent, latency.lost), (250, 0), "{latency:#?}");
     assert!(latency.unknown > 0, "{latency:#?}");
     let says = |what: &str| record.warnings.iter().any(|warning| warning.contains(what));
     assert!(says("the responder's host did not run netaware for 2."), "{:?}", record.warnings);

@@ -135,7 +135,8 @@ fn closers_follow_a_loss_at_the_end_every_20_ms_and_are_at_most_five() {
     for ms in [220, 240, 260, 280] {
         assert_eq!(polled(&mut flow, at(ms)), [Output::Wait(at(ms + 20))]);
     }
-    let run = LostRun { seq: 1, sent_at: wall(at(20)), count: 1, not_sent: 0, forward: 0, reverse: 0 };
+    let run =
+        LostRun { seq: 1, sent_at: wall(at(20)), count: 1, not_sent: 0, forward: 0, reverse: 0, inside: 0 };
     assert_eq!(polled(&mut flow, at(300)), [lost(run), Output::Done]);
     assert_eq!(flow.counts(), StampCounts { asked: 2, answered: 1, lost: 1, ..StampCounts::default() });
 }
@@ -146,7 +147,8 @@ fn without_any_answer_nothing_closes_and_all_is_lost_when_patience_ends() {
     assert_eq!(polled(&mut flow, ahead(10)), [sends(0, at(10)), Output::Wait(ahead(20))]);
     assert_eq!(polled(&mut flow, ahead(20)), [sends(1, at(20)), Output::Wait(at(110))]);
     assert_eq!(polled(&mut flow, at(110)), [Output::Wait(at(120))]);
-    let run = LostRun { seq: 0, sent_at: wall(at(10)), count: 2, not_sent: 0, forward: 0, reverse: 0 };
+    let run =
+        LostRun { seq: 0, sent_at: wall(at(10)), count: 2, not_sent: 0, forward: 0, reverse: 0, inside: 0 };
     assert_eq!(polled(&mut flow, at(120)), [lost(run), Output::Done]);
     assert_eq!(flow.counts(), StampCounts { asked: 2, lost: 2, ..StampCounts::default() });
 }
@@ -217,6 +219,66 @@ fn what_came_too_late_in_a_standstill_is_late_and_what_did_not_come_is_lost() {
     assert_eq!((counts.lost, counts.late, counts.answered), (2, 1, 0), "{counts:?}");
 }
 
+/// The reflector was stopped from 18 to 323 ms. What was in its socket it answered then, and its
+/// host dropped the rest: "lost 44 at least" on the way there, and nothing of the standstill.
+#[test]
+fn what_a_stopped_reflector_dropped_is_not_lost_on_the_way_there() {
+    for holds in [true, false] {
+        let (mut flow, mut log) = (flow(40), StampLog::default());
+        let mut runs = Vec::new();
+        let mut say = |flow: &mut StampFlow, now: Mono| {
+            for said in polled(flow, now) {
+                if let Output::Event(event) = said {
+                    log.observe(&event);
+                    runs.extend(if let StampEvent::Lost(run) = event { Some(run) } else { None });
+                }
+            }
+        };
+        let mut number = 0;
+        for n in 0..40 {
+            let due = 10 + 10 * n;
+            say(&mut flow, ahead(due));
+            left(&mut flow, n as u64, at(due));
+            if n == 31 && holds {
+                let held = Reply { received_at: wall(at(23)), ..answer(1, at(20), 1, at(323)) };
+                take(&mut flow, at(325), &held, true);
+                number += 1;
+            }
+            if n == 0 || n > 30 {
+                take(&mut flow, at(due + 5), &answer(n as u32, at(due), number, at(due + 3)), true);
+                number += 1;
+                say(&mut flow, at(due + 5));
+            }
+        }
+        // Patience with the last one that has no answer is over by then.
+        say(&mut flow, at(450));
+        let (forward, inside) = if holds { (0, 30) } else { (30, 0) };
+        let run =
+            LostRun { seq: 1, sent_at: wall(at(20)), count: 30, not_sent: 0, forward, reverse: 0, inside };
+        assert_eq!(runs, [run], "holds: {holds}");
+        let counts = flow.counts();
+        assert_eq!((counts.lost, counts.lost_forward, counts.late), (30, forward, u64::from(holds)));
+        assert_eq!((log.held_up(), log.way(Way::Forward, None).lost), (inside, forward));
+        assert_eq!(log.outages(MS * 10, 0).unwrap().times, u64::from(!holds));
+        let said = log.held_up_in_words();
+        assert_eq!(said.is_some(), holds, "{said:?}");
+        assert!(
+            said.is_none_or(|it| it.contains("for up to 300 ms") && it.contains("; 30 of the lost packets"))
+        );
+    }
+}
+
+/// No reflector holds a packet for longer than it was away.
+#[test]
+fn a_reflector_that_claims_too_much_explains_no_loss() {
+    let mut flow = with_the_last_unanswered();
+    let claims = Reply { received_at: wall(at(-9_000)), ..answer(2, at(120), 1, at(123)) };
+    take(&mut flow, at(125), &claims, true);
+    let said = polled(&mut flow, at(125));
+    assert!(!said.iter().any(|it| matches!(it, Output::Event(StampEvent::HeldUp { .. }))), "{said:?}");
+    assert_eq!(flow.counts().lost_forward, 1);
+}
+
 #[test]
 fn packets_that_never_left_are_neither_lost_nor_awaited() {
     let mut flow = flow(3);
@@ -256,7 +318,8 @@ fn a_run_of_losses_begins_with_the_first_that_left_and_counts_the_others_apart()
     assert_eq!(polled(&mut flow, at(121)), [Output::Wait(at(130))]);
     take(&mut flow, at(125), &answer(4, at(50), 1, at(123)), false);
     assert_eq!(polled(&mut flow, at(125)), [Output::Wait(at(130))]);
-    let run = LostRun { seq: 2, sent_at: wall(at(30)), count: 1, not_sent: 2, forward: 1, reverse: 0 };
+    let run =
+        LostRun { seq: 2, sent_at: wall(at(30)), count: 1, not_sent: 2, forward: 1, reverse: 0, inside: 0 };
     let last = answered(4, at(50), at(123), at(125));
     assert_eq!(polled(&mut flow, at(130)), [lost(run), last, Output::Done]);
     let want = StampCounts {
@@ -311,7 +374,8 @@ fn of_a_late_answer_the_way_with_the_larger_excess_is_blamed() {
         let copy = || Output::Event(StampEvent::Copy { seq: 1, forward: false });
         assert_eq!(polled(&mut flow, at(123)), [copy(), Output::Wait(ahead(140))]);
         take(&mut flow, at(125), &answer(2, at(120), 2, at(123)), true);
-        let run = LostRun { seq: 1, sent_at: wall(at(20)), count: 1, not_sent: 0, forward, reverse };
+        let run =
+            LostRun { seq: 1, sent_at: wall(at(20)), count: 1, not_sent: 0, forward, reverse, inside: 0 };
         assert_eq!(polled(&mut flow, at(125)), [lost(run), Output::Done]);
         // Once more it is a copy, and no further late answer.
         take(&mut flow, at(130), &late, true);
@@ -334,7 +398,8 @@ fn of_a_late_answer_the_way_with_the_larger_excess_is_blamed() {
 fn an_answer_that_comes_after_its_packet_was_told_lost_is_late() {
     let mut flow = with_the_last_unanswered();
     take(&mut flow, at(125), &answer(2, at(120), 1, at(123)), false);
-    let run = LostRun { seq: 1, sent_at: wall(at(20)), count: 1, not_sent: 0, forward: 1, reverse: 0 };
+    let run =
+        LostRun { seq: 1, sent_at: wall(at(20)), count: 1, not_sent: 0, forward: 1, reverse: 0, inside: 0 };
     assert_eq!(polled(&mut flow, at(125)), [lost(run), Output::Done]);
     take(&mut flow, at(140), &answer(1, at(20), 2, at(130)), false);
     let late = Output::Event(StampEvent::Late { seq: 1 });
@@ -437,7 +502,7 @@ fn the_reflectors_numbers_tell_the_way_of_losses_as_far_as_they_can() {
     ];
     for (answers, counted, (seq, count, forward, reverse)) in rows {
         let sent_at = wall(at(10 + 10 * seq as i64));
-        let run = LostRun { seq, sent_at, count, not_sent: 0, forward, reverse };
+        let run = LostRun { seq, sent_at, count, not_sent: 0, forward, reverse, inside: 0 };
         let mut want = vec![StampEvent::Lost(run)];
         if seq > 0 {
             want.insert(0, StampEvent::Answered(answered_in_5_ms(0)));
@@ -449,7 +514,8 @@ fn the_reflectors_numbers_tell_the_way_of_losses_as_far_as_they_can() {
 
 #[test]
 fn a_reflector_that_begins_anew_reorders_nothing_and_leaves_the_way_of_losses_before_open() {
-    let run = LostRun { seq: 2, sent_at: wall(at(30)), count: 1, not_sent: 0, forward: 0, reverse: 0 };
+    let run =
+        LostRun { seq: 2, sent_at: wall(at(30)), count: 1, not_sent: 0, forward: 0, reverse: 0, inside: 0 };
     let want = [
         StampEvent::Answered(answered_in_5_ms(0)),
         StampEvent::Answered(answered_in_5_ms(1)),

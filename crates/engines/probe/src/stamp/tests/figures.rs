@@ -46,7 +46,8 @@ fn log() -> StampLog {
         },
         made_up(4, 900, -600, 500),
     ];
-    let run = LostRun { seq: 3, sent_at: Wall(EPOCH.0), count: 3, not_sent: 1, forward: 2, reverse: 1 };
+    let run =
+        LostRun { seq: 3, sent_at: Wall(EPOCH.0), count: 3, not_sent: 1, forward: 2, reverse: 1, inside: 0 };
     let mut log = StampLog::default();
     for exchange in exchanges {
         log.observe(&StampEvent::Answered(exchange));
@@ -142,7 +143,8 @@ fn each_way_has_the_figures_of_its_own_delays_losses_and_copies() {
 fn a_row_has_the_sums_of_its_way_and_what_must_be_known_of_them() {
     let mut log = log();
     // Three more vanished nobody knows where.
-    let run = LostRun { seq: 5, sent_at: Wall(EPOCH.0), count: 3, not_sent: 0, forward: 0, reverse: 0 };
+    let run =
+        LostRun { seq: 5, sent_at: Wall(EPOCH.0), count: 3, not_sent: 0, forward: 0, reverse: 0, inside: 0 };
     log.observe(&StampEvent::Lost(run));
     let mut relation = relation(&log);
     relation.contradicted = true;
@@ -214,8 +216,15 @@ fn a_share_of_losses_needs_packets_whose_way_is_known() {
     let mut log = StampLog::default();
     assert_eq!(log.way(Way::Forward, None), OwdWay::default());
     assert_eq!((log.sent(), log.worst_stamps(), log.rtt(), log.dwell()), (0, None, None, None));
-    let some =
-        |forward| LostRun { seq: 0, sent_at: Wall(EPOCH.0), count: 4, not_sent: 0, forward, reverse: 1 };
+    let some = |forward| LostRun {
+        seq: 0,
+        sent_at: Wall(EPOCH.0),
+        count: 4,
+        not_sent: 0,
+        forward,
+        reverse: 1,
+        inside: 0,
+    };
     log.observe(&StampEvent::Lost(some(3)));
     assert_eq!(log.way(Way::Forward, None).loss, Some(0.75));
     assert_eq!(log.way(Way::Reverse, None).loss, Some(1.0));
