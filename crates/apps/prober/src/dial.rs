@@ -134,12 +134,16 @@ mod tests {
 
     #[test]
     fn the_first_connection_of_a_far_path_is_answered_though_another_one_was_begun() {
-        let (result, attempts) = dialled(|n, patience| match n {
-            0 => {
-                clock::sleep(Span::from_millis(60));
-                Ok("first")
+        let is_begun = Arc::new(AtomicU32::new(0));
+        let (result, attempts) = dialled(move |n, patience| {
+            if n > 0 {
+                is_begun.store(1, Ordering::Relaxed);
+                return never(patience);
             }
-            _ => never(patience),
+            while is_begun.load(Ordering::Relaxed) == 0 {
+                clock::sleep(Span::from_millis(1));
+            }
+            Ok("first")
         });
         let dialled = result.unwrap();
         assert_eq!((dialled.stream, dialled.unanswered), ("first", 0));

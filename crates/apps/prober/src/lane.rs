@@ -8,7 +8,6 @@ use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
 use netaware_record::{FailedPhase, HostInfo, IpVersion, Outcome, Unreachable, VersionResult};
 use netaware_units::{ByteCount, Mono, SendRate, Span};
-use netaware_wire::control::PING_EVERY;
 
 use crate::attach;
 use crate::echo::{EchoFlow, EchoOrder, EchoRun, EchoSizes, Overdue};
@@ -330,11 +329,11 @@ impl Lane {
         self.broke || self.has_lost_udp
     }
 
-    /// Whether the session lives, and something came over its connection at least as often as pings
-    /// are answered.
-    pub(crate) fn was_heard_throughout(&self) -> bool {
-        let pause = self.session.as_ref().and_then(|session| session.link.longest_pause());
-        pause.is_some_and(|(from, until)| until - from <= PING_EVERY + self.round_trip() + A_LITTLE)
+    /// The longest time in which nothing came over the session's connection, while it lives: pings
+    /// are asked every second.
+    pub(crate) fn longest_pause(&self) -> Option<Span> {
+        let (from, until) = self.session.as_ref()?.link.longest_pause()?;
+        Some(until - from)
     }
 
     pub(crate) fn is_alive(&self) -> bool {
@@ -599,8 +598,6 @@ pub(crate) fn outcome(lanes: &[Lane], stop: &StopFlag) -> Outcome {
     }
 }
 
-/// By which an answer to a ping may be late on a path that is up: TCP sends it again by then.
-const A_LITTLE: Span = Span::from_millis(500);
 /// Pings leave once a second, and the patience of one version is longer by its round trips.
 const TOGETHER: Span = Span::from_secs(3);
 /// An echo flow so young, beside its round trips, is not opened again.

@@ -291,11 +291,9 @@ impl Link {
 }
 
 fn given_up(cause: &Cause, (from, until): (Mono, Mono), died_at: Mono, round_trip: Span) -> Option<Span> {
-    let is_because_of_silence = match cause {
-        Cause::Refused(ErrorCode::Timeout, _) => true,
-        Cause::Lost(_) => died_at - until <= HEARD_OF + round_trip * 2,
-        _ => false,
-    };
+    // A test that was not begun in time is refused with the same code, long after a silence.
+    let is_because_of_silence = matches!(cause, Cause::Refused(ErrorCode::Timeout, _) | Cause::Lost(_))
+        && died_at - until <= HEARD_OF + round_trip * 2;
     (is_because_of_silence && until - from >= round_trip * 2).then_some(until - from)
 }
 

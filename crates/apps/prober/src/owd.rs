@@ -223,7 +223,7 @@ struct Slowed {
 /// The same request with a longer interval, if nobody typed the one that it has and the packets of
 /// both versions together would fill the path: their delays would be those of the queue that they
 /// make. What the path carries is seen by a few packets right behind each other. A version that did
-/// not answer two of them may be slow or far, and gets what every path is given.
+/// not answer five of them may be slow or far, and gets what every path is given.
 fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFlag) -> Slowed {
     let as_it_is = |heard| Slowed {
         request: request.clone(),
@@ -381,7 +381,7 @@ fn mean_gap(came: impl ExactSizeIterator<Item = Wall> + Clone) -> Option<Span> {
 const FEW: u64 = 8;
 /// So many of them tell. A single delay of the first of two or three, with the others held back
 /// behind it, makes a slow path look fast.
-const MIN_CAME: i64 = 6;
+const MIN_CAME: i64 = 5;
 const FEW_PATIENCE: Span = Span::from_secs(2);
 /// A plan of packets that are closer has more of them within their patience than it may.
 const FEW_APART: Span = Span::from_micros(50);
@@ -703,7 +703,7 @@ mod tests {
             let at = millis.iter().map(|millis| Wall(millis * 1_000_000)).collect::<Vec<_>>();
             mean_gap(at.into_iter())
         };
-        assert_eq!([came(&[]), came(&[1400, 1403]), came(&[1400, 1401, 1402, 1403, 1404])], [None; 3]);
+        assert_eq!([came(&[]), came(&[1400, 1403]), came(&[1400, 1401, 1402, 1403])], [None; 3]);
         let all = [1400, 1488, 1576, 1664, 1752, 1840, 1928, 2016];
         assert_eq!(came(&all), Some(Span::from_millis(88)));
     }

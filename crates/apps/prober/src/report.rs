@@ -88,8 +88,8 @@ pub(crate) struct Findings {
     pub(crate) bins: Option<HistogramShape>,
     pub(crate) tcp: Vec<TcpRound>,
     pub(crate) udp: Vec<UdpRound>,
-    /// Its control connection was never silent for longer than messages take: the path was up.
-    pub(crate) was_heard_throughout: bool,
+    /// The longest time in which nothing came over its control connection; `None` where it ended.
+    pub(crate) longest_pause: Option<Span>,
 }
 
 impl Findings {
@@ -230,7 +230,7 @@ pub(crate) fn finish(
         found.forget_the_end();
     }
     for (lane, found) in lanes.iter().zip(findings.iter_mut()) {
-        found.was_heard_throughout = lane.was_heard_throughout();
+        found.longest_pause = lane.longest_pause();
     }
     let findings = &*findings;
     lane::note_common_silence(&mut lanes);

@@ -375,9 +375,11 @@ fn more_connects(target: &Target, at: SocketAddr, first: Span) -> Result<(Vec<Sp
 }
 
 fn connect_cause(e: &ConnectError, patience: Span) -> Cause {
-    use std::io::ErrorKind::{ConnectionRefused, TimedOut, WouldBlock};
+    use std::io::ErrorKind::{AddrNotAvailable, ConnectionRefused, TimedOut, WouldBlock};
     match e {
-        ConnectError::System { operation: options::BIND, .. } => {
+        ConnectError::System { operation: options::BIND, source, .. }
+            if source.kind() == AddrNotAvailable =>
+        {
             Cause::Address(format!("{e}; --bind wants an address of this host"))
         }
         ConnectError::System { source, .. } => match source.kind() {

@@ -51,14 +51,18 @@ pub fn times(
 }
 
 /// The slices in which no end was away, nor just back, within one `tick`; `None` where that is all
-/// of them.
+/// of them, and where what is left is less than half of the time: a rate of that would be no better
+/// than one of all.
 pub fn without(ticks: &[ReceiverTick], away: &[Away], tick: Span) -> Option<Vec<ReceiverTick>> {
     let ran = |slice: &&ReceiverTick| {
         let begin = slice.end - slice.length;
         away.iter().all(|away| slice.end <= away.from || begin >= away.until + tick)
     };
     let left: Vec<ReceiverTick> = ticks.iter().filter(ran).copied().collect();
-    (left.len() < ticks.len()).then_some(left)
+    let lasted = |ticks: &[ReceiverTick]| ticks.iter().map(|slice| slice.length.or_zero()).sum::<Span>();
+    let away_for: Span = away.iter().map(|away| (away.until - away.from).or_zero()).sum();
+    let is_enough = lasted(&left) * 2 >= lasted(ticks) - away_for;
+    (left.len() < ticks.len() && is_enough).then_some(left)
 }
 
 /// Slices are seldom cut later than that, and what stops a program for less sets no rate.

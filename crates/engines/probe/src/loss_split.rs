@@ -49,7 +49,11 @@ pub fn may_be_of_absence(sent: u64, receiver: &UdpReceiverEnd) -> bool {
     let (stood, elapsed) = (receiver.stood_still.unwrap_or_default(), receiver.elapsed);
     let Some(stood) = limit::stood_still(Some(stood), elapsed) else { return false };
     let lost = sent.saturating_sub(receiver.received);
-    let counted: u64 = receiver.loss_runs.iter().map(|(length, times)| length.saturating_mul(*times)).sum();
+    let in_rows = |least: u64| {
+        let rows = receiver.loss_runs.iter().filter(|(length, _)| *length >= least);
+        rows.map(|(length, times)| length.saturating_mul(*times)).fold(0, u64::saturating_add)
+    };
+    let counted = in_rows(0);
     // The marks of the stream's end may have been lost together with its last datagrams.
     let at_the_end = lost.saturating_sub(counted);
     let longest = receiver.loss_runs.iter().map(|(length, _)| *length).max().unwrap_or(0).max(at_the_end);
@@ -57,7 +61,9 @@ pub fn may_be_of_absence(sent: u64, receiver: &UdpReceiverEnd) -> bool {
     let meanwhile = stood.secs_f64() / apart;
     let (least, most) = (meanwhile / 4.0, meanwhile * 1.5);
     let uncounted = longest.saturating_sub(receiver.drops.total().unwrap_or(0));
-    uncounted >= MIN_ROW && longest as f64 >= least && longest as f64 <= most
+    // It may have been stopped several times.
+    let in_long_rows = in_rows(MIN_ROW).max(longest);
+    uncounted >= MIN_ROW && in_long_rows as f64 >= least && longest as f64 <= most
 }
 
 /// Seconds from one datagram of a stream to the next, by its plan or else as they came.

@@ -87,6 +87,7 @@ impl Outages {
                     row.until = last;
                     row.length += number - next;
                     row.is_cut |= next == 0 || number == train.sent;
+                    row.longest_part = row.longest_part.max(number - next);
                 }
                 if number < train.sent {
                     rows.extend(
@@ -190,6 +191,8 @@ struct Silence {
     length: u64,
     /// A train began or ended in it.
     is_cut: bool,
+    /// The most that were lost in a row within one train.
+    longest_part: u64,
 }
 
 impl Silence {
@@ -197,7 +200,9 @@ impl Silence {
         if !self.is_cut {
             return Row::lost(self.length, At::Midst);
         }
-        let row = Row::lost(self.length, At::Edge)?;
+        // A few at the end of one train and a few at the begin of the next tell nothing of what was
+        // between them.
+        let row = Row::lost(self.length, At::Edge).filter(|_| self.longest_part >= MIN_LOST)?;
         let at_most = came_at.map(|at| at - self.began_after);
         Some(Row { lasted: Some(self.until - self.first + apart), at_most, ..row })
     }

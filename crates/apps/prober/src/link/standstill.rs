@@ -43,7 +43,9 @@ impl Standstills {
     pub(super) fn told(&self, in_all: Span, now: Mono, round_trip: Span) {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = told.at.replace(now);
-        let lasted = in_all - told.in_all;
+        // No longer than since its last answer.
+        let since = before.map_or(Span(i64::MAX), |at| now - at + round_trip);
+        let lasted = (in_all - told.in_all).min(since);
         if lasted <= Span::ZERO || told.found.len() >= MAX_TOLD {
             return;
         }

@@ -3,7 +3,7 @@
 use netaware_probe::compare::{self, Loads, RoundSamples, Share, Standing};
 use netaware_probe::loss_split;
 use netaware_record::{
-    Comparison, Direction, IpVersion, Metric, Outcome, Side, StreamEnd, TcpResult, UdpResult, Use,
+    Comparison, Direction, IpVersion, LimitedBy, Metric, Outcome, Side, StreamEnd, TcpResult, UdpResult, Use,
     VersionResult,
 };
 use netaware_units::{BitRate, ByteCount, SendRate, Span};
@@ -235,7 +235,10 @@ impl Pair<'_> {
         let (more, found) =
             if ratio(self.v4) > ratio(self.v6) { (self.v4, self.f4) } else { (self.v6, self.f6) };
         let Share { part: lost, of } = idle_share(more)?;
-        if lost == of && found.was_heard_throughout {
+        let asked = found.idle.iter().map(|run| {
+            run.order.shown_spacing() * i64::try_from(run.round.counts().sent()).unwrap_or(i64::MAX)
+        });
+        if lost == of && outlasts(asked, found) {
             // No request was answered while messages over TCP were: that is no outage.
             return None;
         }
@@ -250,11 +253,13 @@ impl Pair<'_> {
     }
 
     /// Whether nothing at all came of the datagrams over one version while messages over TCP did:
-    /// no burst of others' traffic, no outage and no rate of ours does that.
+    /// no burst of others' traffic, no outage and no rate of ours does that for so long.
     fn has_dead_stream(&self, direction: Direction) -> bool {
         let is_dead = |(result, found): (&VersionResult, &Findings)| {
             let lost_all = share(result, direction).is_some_and(|share| share.part == share.of);
-            lost_all && found.was_heard_throughout
+            let rounds = found.udp.iter().filter(|round| round.order.plan.direction == direction);
+            let sent = rounds.filter_map(|round| Some(round.ended.udp_sender.as_ref()?.elapsed));
+            lost_all && outlasts(sent, found)
         };
         is_dead((self.v4, self.f4)) != is_dead((self.v6, self.f6))
     }
@@ -283,7 +288,24 @@ impl Pair<'_> {
         let one = [self.v4, self.v6].map(|result| goodput(result, Metric::TcpSingle, direction));
         let several = [self.v4, self.v6].map(|result| goodput(result, metric, direction));
         let [[Some(one4), Some(one6)], [Some(v4), Some(v6)]] = [one, several] else { return None };
+        let rounds = |found: &Findings| {
+            let several = |round: &&TcpRound| round.order.direction == direction && round.order.streams > 1;
+            found.tcp.iter().filter(several).count()
+        };
+        let single = |result| transfers(result, Metric::TcpSingle, direction).next().map(|tcp| tcp.limit.by);
+        let streams = transfers(self.v4, metric, direction).map(|tcp| tcp.streams).max()?;
+        // Another round has other ports and would meet other links, and a window or a limit of each
+        // stream is no link.
+        let is_one_round = rounds(self.f4).max(rounds(self.f6)) < 2;
+        let is_of_path = [self.v4, self.v6].map(single) == [Some(LimitedBy::Network); 2];
+        if !is_one_round || !is_of_path {
+            return None;
+        }
         let (times4, times6) = times_of_links([one4, one6], [v4, v6])?;
+        // So many times the rate as there are streams needs no link to be shared.
+        if times4.min(times6) >= u32::from(streams) || times4.max(times6) > u32::from(streams) {
+            return None;
+        }
         Some(format!(
             "several streams had {times4} times the rate of one over IPv4 and {times6} times over IPv6, as over parallel \
              links that streams meet by chance"
@@ -384,6 +406,12 @@ fn goodput(result: &VersionResult, metric: Metric, direction: Direction) -> Opti
     transfers(result, metric, direction).find_map(|tcp| tcp.goodput).map(|rate| rate.0 as f64)
 }
 
+/// Whether one of these times was longer than any in which the control connection was silent: the
+/// path was not out for all of it.
+fn outlasts(mut times: impl Iterator<Item = Span>, found: &Findings) -> bool {
+    found.longest_pause.is_some_and(|pause| times.any(|time| time > pause))
+}
+
 /// How many times the rate of one stream several had, over either version, where these are unlike
 /// whole numbers and one stream had the same rate over both.
 fn times_of_links(one: [f64; 2], several: [f64; 2]) -> Option<(u32, u32)> {
@@ -393,7 +421,7 @@ fn times_of_links(one: [f64; 2], several: [f64; 2]) -> Option<(u32, u32)> {
     }
     let times = |rate: f64| {
         let times = (rate / slow).round();
-        let is_whole = rate <= slow * times * OF_ONE_LINK && rate * OF_ONE_LINK >= slow * times;
+        let is_whole = (rate / slow - times).abs() <= A_PART_OF_A_LINK;
         ((1.0..=MOST_LINKS).contains(&times) && is_whole).then_some(times as u32)
     };
     let (v4, v6) = (times(several[0])?, times(several[1])?);
@@ -401,6 +429,8 @@ fn times_of_links(one: [f64; 2], several: [f64; 2]) -> Option<(u32, u32)> {
     (v4 != v6 && v4.max(v6) > 1).then_some((v4, v6))
 }
 
+/// Of the rate of one link: several come as near to a whole number of them.
+const A_PART_OF_A_LINK: f64 = 0.1;
 /// Rates of one link differ by no more.
 const OF_ONE_LINK: f64 = 1.05;
 /// Beyond that nearly each ratio is near a whole number.
@@ -580,13 +610,15 @@ mod tests {
             result
         };
         let (v4, v6, f4) = (of(IpVersion::V4, 1000), of(IpVersion::V6, 0), Findings::default());
-        let doubt = |was_heard_throughout| {
-            let f6 = Findings { was_heard_throughout, ..Findings::default() };
+        let doubt = |millis| {
+            let udp = vec![outages::tests::stream(Direction::Reverse, vec![(1000, 1)], 0)];
+            let longest_pause = Some(Span::from_millis(millis));
+            let f6 = Findings { udp, longest_pause, ..Findings::default() };
             let pair = Pair { v4: &v4, v6: &v6, f4: &f4, f6: &f6 };
             pair.doubt(Metric::UdpLoss, Direction::Reverse)
         };
-        assert!(doubt(false).is_some_and(|why| why.contains("as in an outage")));
-        assert_eq!(doubt(true), None);
+        assert!(doubt(1_500).is_some_and(|why| why.contains("as in an outage")));
+        assert_eq!(doubt(900), None, "it lasted 1 s");
     }
 
     /// Three links of 200 Mbit/s, of which four streams met three over IPv4 and two over IPv6.

@@ -1,6 +1,6 @@
 //! A path on which large packets vanish: one warning for all that comes of it.
 
-use netaware_record::{Outcome, PathFacts, TcpResult, VersionResult};
+use netaware_record::{Direction, Outcome, PathFacts, TcpResult, VersionResult};
 
 use super::ends;
 
@@ -25,7 +25,7 @@ pub(super) fn warning(result: &VersionResult, left_out: &[&str]) -> Option<Strin
     let silent: Vec<&TcpResult> = result.tcp.iter().filter(|tcp| tcp.carried_nothing()).collect();
     if let Some(longest) = shortest_of_all(&result.tcp, header).filter(|longest| *longest > passes) {
         return Some(format!(
-            "{name}: {hole}; that is so of datagrams alone: TCP's packets of {longest} bytes came through; use -l {} with UDP",
+            "{name}: {hole}; that is so of datagrams alone: TCP's packets of {longest} bytes and more came through both ways; use -l {} with UDP",
             passes.saturating_sub(header + UDP_HEADER)
         ));
     }
@@ -42,7 +42,7 @@ pub(super) fn warning(result: &VersionResult, left_out: &[&str]) -> Option<Strin
 }
 
 /// Of the lengths with which each transfer came to its end, the shortest: IP packets without
-/// options of TCP; `None` where one did not end well, or nobody told.
+/// options of TCP; `None` where one did not end well, nobody told, or there is but one direction.
 fn shortest_of_all(tcp: &[TcpResult], header: u32) -> Option<u32> {
     let whole = |tcp: &TcpResult| {
         let streams = &tcp.sender.as_ref().filter(|_| tcp.outcome == Outcome::Complete)?.streams;
@@ -51,7 +51,8 @@ fn shortest_of_all(tcp: &[TcpResult], header: u32) -> Option<u32> {
         let is_carried = tcp.bytes.is_some_and(|bytes| bytes.0 > u64::from(shortest) * MANY);
         is_carried.then_some(shortest + header + TCP_HEADER)
     };
-    tcp.iter().map(whole).min()?
+    let has = |way| tcp.iter().any(|tcp| tcp.pedigree.direction == way);
+    if has(Direction::Forward) && has(Direction::Reverse) { tcp.iter().map(whole).min()? } else { None }
 }
 
 /// Whether a black hole is why transfers of this version carried nothing.
@@ -90,7 +91,7 @@ const TCP_HEADER: u32 = 20;
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::{Direction, IpVersion, MtuFinding, StreamEnd, TcpEnd};
+    use netaware_record::{IpVersion, MtuFinding, StreamEnd, TcpEnd};
 
     use super::super::ends::tests::transfer;
     use super::*;
@@ -118,7 +119,11 @@ mod tests {
             warning(&result, &[]).unwrap()
         };
         let of_udp = carried(Some(1448), Outcome::Complete);
-        assert!(of_udp.contains("of datagrams alone: TCP's packets of 1488 bytes came through"), "{of_udp}");
+        assert!(
+            of_udp
+                .contains("of datagrams alone: TCP's packets of 1488 bytes and more came through both ways"),
+            "{of_udp}"
+        );
         // A kernel that made its segments shorter, one that did not tell, and a transfer that
         // stalled.
         for (mss, outcome) in

@@ -104,9 +104,19 @@ pub(super) fn kept_in(found: &Findings) -> Option<String> {
     let beside = found.tcp.iter().filter_map(|round| round.load.as_ref());
     let runs = found.idle.iter().chain(&found.idle_tcp).chain(beside);
     let kept = runs.filter_map(|run| Some((run.round.counts().not_sent, run.why_not_sent?)));
-    let (count, why) = kept.reduce(|(sum, _), (count, why)| (sum + count, why))?;
+    let mut reasons: Vec<(String, u64)> = Vec::new();
+    for (count, why) in kept {
+        let why = super::why_not_sent(why);
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, sum)) => *sum += count,
+            None => reasons.push((why, count)),
+        }
+    }
+    let count: u64 = reasons.iter().map(|(_, count)| count).sum();
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let why = reasons.into_iter().map(|(why, _)| why).collect::<Vec<_>>().join("; ");
     let requests = if count == 1 { "request was" } else { "requests were" };
-    Some(format!("{count} {requests} not sent by this host: {}", super::why_not_sent(why)))
+    (count > 0).then(|| format!("{count} {requests} not sent by this host: {why}"))
 }
 
 fn said_of_bad(length: u64, altered: u64) -> Option<String> {

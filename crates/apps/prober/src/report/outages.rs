@@ -109,7 +109,8 @@ fn datagrams(rounds: &[UdpRound], direction: Direction) -> Part {
             continue;
         };
         let mut rows = receiver.loss_runs.clone();
-        let told: u64 = rows.iter().map(|(length, times)| length * times).sum();
+        let told: u64 =
+            rows.iter().map(|(length, times)| length.saturating_mul(*times)).fold(0, u64::saturating_add);
         // The marks of the stream's end may have been lost together with its last datagrams. What
         // broke off is told with its reason.
         let at_the_end = if receiver.observed.is_none() && broken != Some(at) {
@@ -120,7 +121,7 @@ fn datagrams(rounds: &[UdpRound], direction: Direction) -> Part {
         rows.extend((at_the_end > 0).then_some((at_the_end, 1)));
         let apart = sender.elapsed / i64::try_from(sender.sent).unwrap_or(i64::MAX).max(1);
         // A row that late datagrams shortened afterwards is told as it was when they were missing.
-        let missing = (told + at_the_end).min(sender.sent.saturating_sub(receiver.received));
+        let missing = told.saturating_add(at_the_end).min(sender.sent.saturating_sub(receiver.received));
         lost += missing;
         let found = Outages::of(&rows, sender.sent, apart);
         // What may have come while the receiver did not run shows no outage of the path.

@@ -488,6 +488,12 @@ fn stalled(round: &TcpRound) -> Option<Stall> {
     // Of one that ended otherwise the end is told with its reason.
     let planned = planned(round).filter(|_| round.ended.outcome == Outcome::Complete);
     let stall = unrest::stall(own.as_deref().unwrap_or(received), round_trip, planned)?;
+    // An end that did not run says so itself, and the path is not to blame.
+    let ends = [&round.ended.tcp_sender, &round.ended.tcp_receiver];
+    let stood = ends.into_iter().flatten().filter_map(|end| end.stood_still).max().unwrap_or_default();
+    if stall.lasted <= stood * 3 / 2 {
+        return None;
+    }
     // Acknowledgements may wait on the way back while data arrive.
     (!unrest::contradicts(received, &stall)).then_some(stall)
 }

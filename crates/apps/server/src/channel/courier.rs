@@ -137,7 +137,13 @@ impl Courier {
                     }
                     if follower.verdict(now).is_some() || self.stop.is_raised() {
                         self.look_once_more(&mut follower);
-                        break follower.verdict(clock::now()).unwrap_or(Outcome::Interrupted);
+                        // What came may be a reason to wait for more.
+                        if let Some(outcome) = follower.verdict(clock::now()) {
+                            break outcome;
+                        }
+                        if self.stop.is_raised() {
+                            break Outcome::Interrupted;
+                        }
                     }
                 }
                 Err(_) => break Outcome::Interrupted,

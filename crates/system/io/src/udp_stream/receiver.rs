@@ -128,7 +128,13 @@ fn listen(
             // have come.
             inbox.drain(account, clock::now() + LONGEST_DRAIN);
             account.publish(board);
-            return verdict(account, plan, start, clock::now()).unwrap_or(Outcome::Interrupted);
+            // What came may be a reason to wait for more.
+            if let Some(outcome) = verdict(account, plan, start, clock::now()) {
+                return outcome;
+            }
+            if stop.is_raised() {
+                return Outcome::Interrupted;
+            }
         }
     }
 }

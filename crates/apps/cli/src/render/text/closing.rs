@@ -55,7 +55,7 @@ fn stalled(version: &VersionResult) -> Option<String> {
         delay.map(|it| {
             let late = match it.late {
                 0 => String::new(),
-                late => format!(" in time, and {late} later: a longer --timeout (-W) waits for them"),
+                late => format!(" in time; {late} answers came later"),
             };
             format!("none of the {} requests was answered{late}", it.lost)
         })
@@ -72,10 +72,11 @@ fn failure(record: &Record) -> Option<String> {
         let lines = lines_of(record, what);
         (!lines.is_empty()).then(|| lines.join("; "))
     };
-    if !record.has_figures() && record.outcome == Outcome::Interrupted {
-        return Some("it was ended on request before there was a figure".to_owned());
-    }
-    of_all(&stalled).or_else(|| of_all(&rateless)).or_else(|| reason(record))
+    let ended = || {
+        let is_early = !record.has_figures() && record.outcome == Outcome::Interrupted;
+        is_early.then(|| "it was ended before there was a figure".to_owned())
+    };
+    of_all(&stalled).or_else(|| of_all(&rateless)).or_else(ended).or_else(|| reason(record))
 }
 
 /// Why a capacity or an available bandwidth has no figure.
@@ -227,7 +228,7 @@ mod tests {
         record.outcome = Outcome::Interrupted;
         record.warnings = vec!["IPv4: at a round trip of 601 ms opening takes 5.41 s of 10.0 s".into()];
         let said = failure_lines(&record);
-        assert_eq!(said, ["nothing was measured: it was ended on request before there was a figure"]);
+        assert_eq!(said, ["nothing was measured: it was ended before there was a figure"]);
     }
 
     #[test]

@@ -21,12 +21,12 @@ const DENIED_WORTH_TELLING: f64 = 0.05;
 /// healthy.
 pub(super) fn remarks(sheet: &mut Sheet<'_>, told: &[(&Pedigree, &Health)]) -> io::Result<()> {
     for (line, names) in by_versions(told) {
-        if sheet.told.contains(&line) {
-            continue;
-        }
         let lead = names.map_or_else(|| "how: ".to_owned(), |names| format!("how, {names}: "));
-        sheet.table.remark(&lead, &line)?;
-        sheet.told.push(line);
+        let said = format!("{lead}{line}");
+        if !sheet.told.contains(&said) {
+            sheet.table.remark(&lead, &line)?;
+            sheet.told.push(said);
+        }
     }
     let mut said: Vec<String> = Vec::new();
     for (pedigree, health) in told {

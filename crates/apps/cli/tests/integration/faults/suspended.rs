@@ -57,7 +57,7 @@ fn a_responder_that_was_stopped_is_no_address_translator_and_loses_nothing() {
     assert_eq!((latency.sent, latency.lost), (250, 0), "{latency:#?}");
     assert!(latency.unknown > 0, "{latency:#?}");
     let says = |what: &str| record.warnings.iter().any(|warning| warning.contains(what));
-    assert!(says("the responder's host did not run netaware for 2."), "{:?}", record.warnings);
+    assert!(says("the responder's host did not run netaware for "), "{:?}", record.warnings);
     assert!(!says("address translator"), "{:?}", record.warnings);
 }
 
