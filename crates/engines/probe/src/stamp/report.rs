@@ -40,7 +40,7 @@ struct Held {
     /// The longest that it held a packet.
     longest: Span,
     /// Packets that it held and answered, in time or late.
-    answered: Vec<u64>,
+    answered: BTreeSet<u64>,
     /// The rows of losses that may be of it.
     runs: Vec<LostRun>,
 }
@@ -80,7 +80,8 @@ impl StampLog {
             StampEvent::Patience(patience) => self.patience = Some(*patience),
             StampEvent::HeldUp { seq, dwell } => {
                 self.held.longest = self.held.longest.max(*dwell);
-                self.held.answered.push(*seq);
+                // Copies of an answer are one answer.
+                self.held.answered.insert(*seq);
             }
             StampEvent::Abandoned { .. } => {}
         }
@@ -100,8 +101,7 @@ impl StampLog {
         let missing: u64 = self.held.runs.iter().map(|run| run.inside).sum();
         let is_of_run = |seq: &u64| self.held.runs.iter().any(|run| run.numbers().contains(seq));
         let in_time: BTreeSet<u64> = self.exchanges.iter().map(|exchange| exchange.seq).collect();
-        let late: BTreeSet<u64> = self.held.answered.iter().copied().collect();
-        missing + late.difference(&in_time).filter(|seq| !is_of_run(seq)).count() as u64
+        missing + self.held.answered.difference(&in_time).filter(|seq| !is_of_run(seq)).count() as u64
     }
 
     /// What to warn of where the reflector held packets.
@@ -154,7 +154,8 @@ impl StampLog {
         let mut answered: Vec<u64> = self.exchanges.iter().map(|exchange| exchange.seq).collect();
         // The path carried what the reflector held, and may have carried the rest.
         answered.extend(&self.held.answered);
-        answered.extend(self.held.runs.iter().flat_map(LostRun::numbers));
+        let mostly_held = self.held.runs.iter().filter(|run| run.inside.saturating_mul(2) >= run.count);
+        answered.extend(mostly_held.flat_map(LostRun::numbers));
         answered.sort_unstable();
         answered.dedup();
         let followed = self.sent().saturating_sub(unknown);
