@@ -409,8 +409,8 @@ impl Lane {
         }
     }
 
-    /// Of a version that fell silent while nothing came over another one either, though that one
-    /// lived on: the responder or what both have in common stood still.
+    /// Corrects the reason of a version that fell silent while nothing came over another one
+    /// either, though that one lived on: the responder, or what both have in common, stood still.
     fn note_that_nobody_went_on(&mut self, pauses: &[(Mono, Mono)]) {
         let Some((died_at, failure)) = &mut self.fell_silent else { return };
         let Cause::Unheard(silence) = failure.cause else { return };

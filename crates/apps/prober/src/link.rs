@@ -53,7 +53,7 @@ struct Shared {
     owed_since: AtomicU64,
     /// When the reader found the responder gone; nanoseconds.
     died_at: AtomicU64,
-    /// Of all times between two signs of life, the longest one.
+    /// The longest of all times between two signs of life.
     longest_pause: Mutex<Option<(Mono, Mono)>>,
     /// And the last one that is as long as an end may take to give a session up.
     last_silence: Mutex<Option<(Mono, Mono)>>,

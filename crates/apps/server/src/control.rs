@@ -105,7 +105,7 @@ enum Turn {
     Wrote(std::io::Result<usize>),
     Event(Event),
     Timer,
-    /// Nothing, for a while.
+    /// Nothing happened for a while.
     Look,
     Stopping,
 }

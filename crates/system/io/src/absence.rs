@@ -16,7 +16,7 @@ pub struct Absence {
     /// last looked at.
     queued: Option<Span>,
     suspended: Span,
-    /// What is shorter is none.
+    /// A shorter time does not count.
     noticeable: Span,
 }
 
@@ -42,7 +42,7 @@ impl Absence {
         self.queued = waiting_time();
     }
 
-    /// In all.
+    /// Returns the sum of these times.
     pub fn total(&self) -> Span {
         self.total
     }
