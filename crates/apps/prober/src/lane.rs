@@ -34,8 +34,10 @@ pub(crate) struct Lane {
     broke: bool,
     /// The path MTU was searched for because nothing came, which is done once.
     pub(crate) is_silence_explained: bool,
-    /// When the responder was found to be silent, and what was said of it.
-    fell_silent: Option<(Mono, Failure)>,
+    /// When nothing came, until its session was given up, and what was said of that.
+    fell_silent: Option<((Mono, Mono), Failure)>,
+    /// Nothing came over another version in that time either.
+    is_silence_shared: bool,
     /// When the last of its transfers ended that was not whole.
     cut_at: Option<Mono>,
     /// Until when it was measured, where that is noted.
@@ -68,6 +70,7 @@ impl Lane {
             broke: false,
             is_silence_explained: false,
             fell_silent: None,
+            is_silence_shared: false,
             cut_at: None,
             measured_until: None,
             is_whole: false,
@@ -153,9 +156,9 @@ impl Lane {
     }
 
     /// Whether all of it had been measured when the responder was last heard of.
-    fn was_over_before(&self, stage: &str, cause: &Cause, died_at: Option<Mono>) -> bool {
-        let (Cause::Unheard(silence), Some(died_at)) = (cause, died_at) else { return false };
-        let was_over = self.measured_until.is_some_and(|until| until <= died_at - *silence);
+    fn was_over_before(&self, stage: &str, cause: &Cause, silence: Option<(Mono, Mono)>) -> bool {
+        let (Cause::Unheard(_), Some((from, _))) = (cause, silence) else { return false };
+        let was_over = self.measured_until.is_some_and(|until| until <= from);
         stage == "finish" && was_over && self.cut_at.is_none()
     }
 
@@ -365,12 +368,12 @@ impl Lane {
         }
         self.has_lost_udp |= matches!(cause, Cause::UdpCeased(..) | Cause::UdpAndTcpSilent(_));
         let failure = session.failure(stage, cause);
+        let silence = session.link.silence();
         if matches!(failure.cause, Cause::Unheard(_)) {
-            self.fell_silent = session.link.died_at().map(|at| (at, failure.clone()));
+            self.fell_silent = silence.map(|silence| (silence, failure.clone()));
         }
-        let died_at = session.link.died_at();
         if session.link.death().is_some() || matches!(failure.cause, Cause::Silent(_)) {
-            if self.was_over_before(stage, &failure.cause, died_at) {
+            if self.was_over_before(stage, &failure.cause, silence) {
                 self.is_whole = true;
                 (self.echo, self.session) = (None, None);
                 return self.warn(&format!("all of it was measured; then {failure}"));
@@ -412,16 +415,20 @@ impl Lane {
     /// Corrects the reason of a version that fell silent while nothing came over another one
     /// either, though that one lived on: the responder, or what both have in common, stood still.
     fn note_that_nobody_went_on(&mut self, pauses: &[(Mono, Mono)]) {
-        let Some((died_at, failure)) = &mut self.fell_silent else { return };
-        let Cause::Unheard(silence) = failure.cause else { return };
-        let shared = |(from, until): &(Mono, Mono)| {
-            let from = (*from).max(*died_at - silence);
-            (*until).min(*died_at) - from
-        };
+        let Some(((from, until), failure)) = &mut self.fell_silent else { return };
+        let silence = *until - *from;
+        let shared = |pause: &(Mono, Mono)| pause.1.min(*until) - pause.0.max(*from);
         if pauses.iter().any(|pause| shared(pause) * 2 > silence) && self.result.unreachable.is_some() {
             failure.cause = Cause::UnheardOverBoth(silence);
             self.result.unreachable = Some(failure.unreachable());
+            self.is_silence_shared = true;
         }
+    }
+
+    /// Whether its session was given up in a silence that another version shared: that passes, and
+    /// says nothing of this version.
+    pub(crate) fn is_silence_shared(&self) -> bool {
+        self.is_silence_shared
     }
 
     /// Nothing came any more over it until the end of what was asked: it is dead, whatever its
@@ -450,9 +457,9 @@ pub(crate) enum Renewed {
 /// Gives versions that fell silent together an advice that fits both: it was hardly one version's
 /// path, and need not be the responder.
 pub(crate) fn note_common_silence(lanes: &mut [Lane]) {
-    let at = || lanes.iter().filter_map(|lane| Some(lane.fell_silent.as_ref()?.0));
-    let (Some(first), Some(last)) = (at().min(), at().max()) else { return };
-    if at().count() < 2 || last - first > TOGETHER {
+    let from = || lanes.iter().filter_map(|lane| Some(lane.fell_silent.as_ref()?.0.0));
+    let (Some(first), Some(last)) = (from().min(), from().max()) else { return };
+    if from().count() < 2 || last - first > TOGETHER {
         return;
     }
     for lane in lanes {
@@ -462,6 +469,7 @@ pub(crate) fn note_common_silence(lanes: &mut [Lane]) {
         {
             failure.cause = Cause::UnheardOverBoth(silence);
             lane.result.unreachable = Some(failure.unreachable());
+            lane.is_silence_shared = true;
         }
     }
 }
@@ -646,7 +654,7 @@ mod tests {
             let mut lane = Lane::empty(IpVersion::V6);
             let failure = Failure::new("measure", None, Cause::Unheard(Span::from_secs(4)));
             lane.result.unreachable = Some(failure.unreachable());
-            lane.fell_silent = Some((at(12_000), failure));
+            lane.fell_silent = Some(((at(8_000), at(12_000)), failure));
             lane.note_that_nobody_went_on(&[(at(pause.0), at(pause.1))]);
             lane.result.unreachable.unwrap().advice
         };
@@ -666,7 +674,8 @@ mod tests {
             for (lane, at) in lanes.iter_mut().zip(seconds) {
                 let failure = Failure::new("measure", None, Cause::Unheard(Span::from_secs(4)));
                 lane.result.unreachable = Some(failure.unreachable());
-                lane.fell_silent = Some((Mono(0) + Span::from_secs(at), failure));
+                let at = Mono(0) + Span::from_secs(at);
+                lane.fell_silent = Some(((at - Span::from_secs(4), at), failure));
             }
             note_common_silence(&mut lanes);
             lanes.map(|lane| lane.result.unreachable.unwrap().advice.contains("both IP versions fell silent"))
@@ -680,7 +689,8 @@ mod tests {
         let was_over = |measured_until: i64, stage: &str, cut_at: Option<Mono>| {
             let measured_until = Some(Mono(0) + Span::from_secs(measured_until));
             let lane = Lane { cut_at, measured_until, ..Lane::empty(IpVersion::V4) };
-            lane.was_over_before(stage, &Cause::Unheard(Span::from_secs(4)), Some(died_at))
+            let silence = (died_at - Span::from_secs(4), died_at);
+            lane.was_over_before(stage, &Cause::Unheard(Span::from_secs(4)), Some(silence))
         };
         assert!(was_over(15, "finish", None));
         assert!(!was_over(17, "finish", None), "the silence may have begun in its last turn");

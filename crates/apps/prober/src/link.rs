@@ -39,6 +39,8 @@ pub(crate) struct Link {
     shared: Arc<Shared>,
     /// Why the link is dead, once it is; every later call repeats it.
     dead: Option<Cause>,
+    /// When nothing came before the other end gave the session up, where it did that first.
+    gave_up: Option<(Mono, Mono)>,
 }
 
 /// What the reader and the owner of a link say to each other.
@@ -109,7 +111,8 @@ const CONSEQUENCE: Span = Span::from_secs(15);
 const NOTICED_THERE: Span = Span::from_secs(2);
 
 /// Within so much of the path's return, beside round trips, what the other end did meanwhile is
-/// heard of.
+/// heard of, or within as long as the silence lasted: what was sent into it is sent again after a
+/// time that doubles with each attempt (RFC 6298 §5.5).
 const HEARD_OF: Span = Span::from_secs(3);
 
 /// An answer to a ping that takes so much longer than a round trip waits for the responder.
@@ -164,7 +167,7 @@ impl Link {
             over,
         };
         std::thread::Builder::new().name("control".into()).spawn(move || reader.run()).map_err(system)?;
-        Ok(Self { peer, writer, inbox, closing, shared, dead: None })
+        Ok(Self { peer, writer, inbox, closing, shared, dead: None, gave_up: None })
     }
 
     /// Of the responder.
@@ -201,6 +204,11 @@ impl Link {
     /// When nothing came of the responder for the longest time, neither an answer nor data.
     pub(crate) fn longest_pause(&self) -> Option<(Mono, Mono)> {
         *self.shared.longest_pause.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When nothing came of it for as long as makes an end give the session up, the last time.
+    pub(crate) fn last_silence(&self) -> Option<(Mono, Mono)> {
+        *self.shared.last_silence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// When the responder's program did not run, by what it says itself: this goes on to be written
@@ -243,7 +251,10 @@ impl Link {
     pub(crate) fn explain(&mut self, cause: Cause) -> Cause {
         let now = clock::now();
         let cause = match self.silence_before(&cause, self.died_at().unwrap_or(now)) {
-            Some(silence) => self.bury(Cause::Unheard(silence)),
+            Some((from, until)) => {
+                self.gave_up = Some((from, until));
+                self.bury(Cause::Unheard(until - from))
+            }
             None => cause,
         };
         let Absence { away, back_at, .. } = self.shared.absence().at(now);
@@ -254,12 +265,17 @@ impl Link {
         self.bury(Cause::Away(away))
     }
 
-    /// For how long nothing came before the other end closed or refused the session, where it did
-    /// that because it heard nothing either: what it says of that comes when the path is back, in
-    /// one way or another.
-    fn silence_before(&self, cause: &Cause, died_at: Mono) -> Option<Span> {
-        let last = *self.shared.last_silence.lock().unwrap_or_else(PoisonError::into_inner);
-        given_up(cause, last?, died_at, Span(self.shared.round_trip.load(Ordering::Acquire)))
+    /// When nothing came, for so long that one of both ends gave the session up.
+    pub(crate) fn silence(&self) -> Option<(Mono, Mono)> {
+        let Some(Cause::Unheard(silence)) = self.dead else { return None };
+        self.gave_up.or_else(|| self.died_at().map(|at| (at - silence, at)))
+    }
+
+    /// When nothing came before the other end closed or refused the session, where it did that
+    /// because it heard nothing either: what it says of that comes when the path is back, in one
+    /// way or another.
+    fn silence_before(&self, cause: &Cause, died_at: Mono) -> Option<(Mono, Mono)> {
+        given_up(cause, self.last_silence()?, died_at, Span(self.shared.round_trip.load(Ordering::Acquire)))
     }
 
     /// Sends a message.
@@ -290,11 +306,16 @@ impl Link {
     }
 }
 
-fn given_up(cause: &Cause, (from, until): (Mono, Mono), died_at: Mono, round_trip: Span) -> Option<Span> {
+fn given_up(
+    cause: &Cause,
+    (from, until): (Mono, Mono),
+    died_at: Mono,
+    round_trip: Span,
+) -> Option<(Mono, Mono)> {
     // A test that was not begun in time is refused with the same code, long after a silence.
     let is_because_of_silence = matches!(cause, Cause::Refused(ErrorCode::Timeout, _) | Cause::Lost(_))
-        && died_at - until <= HEARD_OF + round_trip * 2;
-    (is_because_of_silence && until - from >= round_trip * 2).then_some(until - from)
+        && died_at - until <= HEARD_OF.max(until - from) + round_trip * 2;
+    (is_because_of_silence && until - from >= round_trip * 2).then_some((from, until))
 }
 
 impl Drop for Link {
@@ -494,10 +515,12 @@ mod tests {
         let [closed, broken] =
             ["closed by the responder", "Broken pipe (os error 32)"].map(|why| Cause::Lost(why.to_owned()));
         for cause in [&refused, &closed, &broken] {
-            assert_eq!(given_up(cause, silent, at(12_600), ms(50)), Some(ms(4100)), "{cause:?}");
+            assert_eq!(given_up(cause, silent, at(12_600), ms(50)), Some(silent), "{cause:?}");
+            // An outage of 3 s, of which a segment that was sent again once a second told so late.
+            assert_eq!(given_up(cause, (at(3000), at(6000)), at(9050), ms(50)), Some((at(3000), at(6000))));
         }
         // A responder that is killed later has its own reason.
-        assert_eq!(given_up(&closed, silent, at(16_000), ms(50)), None);
+        assert_eq!(given_up(&closed, silent, at(16_400), ms(50)), None);
         let cap = Cause::Refused(ErrorCode::Cap, "no".to_owned());
         assert_eq!(given_up(&cap, silent, at(12_600), ms(50)), None);
         // On a path this slow nothing comes for as long.

@@ -188,10 +188,9 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                     result.unreachable = ceased
                         .map(|ceased| broke_off::unreachable(&ceased, "packets", local, Some(to), refused()));
                     let mut owd = report::owd::result(*version, request, &flow);
-                    if let Some(ceased) = ceased {
-                        owd.unknown_are(ceased.unanswered);
-                    }
-                    warnings.extend(warnings_of(*version, &flow, request.interval, &owd));
+                    let unanswered = ceased.map_or(0, |ceased| owd.unknown_are(ceased.unanswered));
+                    owd.unknown_are(flow.log.held_up());
+                    warnings.extend(warnings_of(*version, &flow, request.interval, &owd, unanswered));
                     let class = owd.forward.dscp;
                     warnings.extend(rewritten(*version, request.target.options.dscp, class));
                     result.owd = Some(owd);
@@ -575,7 +574,14 @@ fn rewritten(version: IpVersion, sent: u8, arrived: Option<u8>) -> Option<String
     ))
 }
 
-fn warnings_of(version: IpVersion, flow: &Flow, interval: Span, owd: &OwdResult) -> Vec<String> {
+/// What to warn of, so many packets after the last answer being `unanswered`.
+fn warnings_of(
+    version: IpVersion,
+    flow: &Flow,
+    interval: Span,
+    owd: &OwdResult,
+    unanswered: u64,
+) -> Vec<String> {
     let name = version.name();
     let mut warnings = Vec::new();
     if let Some(by) = flow.run.stepped {
@@ -587,17 +593,15 @@ fn warnings_of(version: IpVersion, flow: &Flow, interval: Span, owd: &OwdResult)
         let (count, why) = (flow.run.counts.not_sent, report::why_not_sent(why));
         warnings.push(format!("{name}: {count} packets were not sent by this host: {why}"));
     }
-    // Of those that were not followed to their end the log knows nothing.
-    let unknown = owd.unknown - flow.run.counts.abandoned;
-    let outages = flow.log.outages(interval, unknown).and_then(|it| it.in_words(owd.lost, "packets"));
+    let outages = flow.log.outages(interval, unanswered).and_then(|it| it.in_words(owd.lost, "packets"));
     warnings.extend(outages.map(|text| format!("{name}: {text}")));
     warnings.extend(flow.log.restarts_in_words().map(|text| format!("{name}: {text}")));
     warnings.extend(flow.log.held_up_in_words().map(|text| format!("{name}: {text}")));
-    let lost_somewhere = owd.lost_somewhere.saturating_sub(flow.log.held_up());
-    if lost_somewhere > 0 {
+    if owd.lost_somewhere > 0 {
         warnings.push(format!(
-            "{name}: of {lost_somewhere} lost packets it is not known on which way; the reflector does not count its \
-             answers, or nothing came behind them"
+            "{name}: of {} lost packets it is not known on which way; the reflector does not count its \
+             answers, or nothing came behind them",
+            owd.lost_somewhere
         ));
     }
     if flow.run.told.malformed {

@@ -90,6 +90,8 @@ pub(crate) struct Findings {
     pub(crate) udp: Vec<UdpRound>,
     /// The longest time in which nothing came over its control connection; `None` where it ended.
     pub(crate) longest_pause: Option<Span>,
+    /// Its session was given up in a silence that the other version shared.
+    pub(crate) is_silence_shared: bool,
 }
 
 impl Findings {
@@ -232,9 +234,12 @@ pub(crate) fn finish(
     for (lane, found) in lanes.iter().zip(findings.iter_mut()) {
         found.longest_pause = lane.longest_pause();
     }
-    let findings = &*findings;
     lane::note_common_silence(&mut lanes);
     lane::note_single_loss(&mut lanes);
+    for (lane, found) in lanes.iter().zip(findings.iter_mut()) {
+        found.is_silence_shared = lane.is_silence_shared();
+    }
+    let findings = &*findings;
     let cut = if stop.is_raised() { Vec::new() } else { cut_lanes(&mut lanes, findings) };
     let told = if cut.is_empty() { lane::outcome(&lanes, stop) } else { Outcome::Failed };
     let local: Vec<IpAddr> = lanes.iter().filter_map(|lane| lane.local).collect();

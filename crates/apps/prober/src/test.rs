@@ -96,11 +96,12 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         estimation::path_rates(&path_requests(request), &mut run.lanes, stop, &mut run.watch);
         // It has its time beyond the budget.
         course.promise.ends += run.watch.done() - began - path_time;
-        course.promise.announced = course.promise.ends;
+        (course.promise.fills, course.promise.announced) = (course.promise.ends, course.promise.ends);
         run.watch.expect(course.promise.ends);
     }
     course.rounds(&mut run, plan);
     run.watch.phase("done", None);
+    let took = run.watch.done();
     let Run { lanes, mut findings, .. } = run;
     let planned = course.extents.first().copied().unwrap_or(Extent::Whole);
     if let Some(what) = planned.left_out(course.ask) {
@@ -120,6 +121,8 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     if in_vain {
         course.left_out.no_time_is_enough();
     }
+    let cause = course.cause();
+    record.warnings.extend(course.left_out.overrun(took, request.budget + path_time, cause));
     record.warnings.extend(course.left_out.warnings(course.rounds_run, course.ask.rounds));
     record
 }
@@ -225,7 +228,13 @@ impl Course {
             ask: Ask { rounds: request.rounds, streams: request.streams, tcp: request.tcp, udp: request.udp },
             known: lanes.iter().map(|lane| [PathKnown::new(lane.round_trip()); 2]).collect(),
             rhythms: lanes.iter().map(|_| IdleRhythm::new()).collect(),
-            promise: Promise { ends: request.budget, announced: Span::ZERO, tolerance: Span::ZERO, said: 0 },
+            promise: Promise {
+                ends: request.budget,
+                fills: request.budget,
+                announced: Span::ZERO,
+                tolerance: Span::ZERO,
+                said: 0,
+            },
             extents: vec![Extent::Whole],
             rounds_run: 0,
             behind: Behind::default(),
@@ -255,6 +264,7 @@ impl Course {
         self.extents = vec![plan.extent; plan.rounds.into()];
         self.promise = Promise {
             ends: takes + path_time,
+            fills: takes + path_time,
             announced: takes + path_time,
             tolerance: takes / 10,
             said: u8::from(takes > budget + budget / 20),
@@ -350,7 +360,7 @@ impl Course {
         });
         let legs: Vec<Leg> = legs.collect();
         let paths: Vec<PathKnown> = self.ahead(&legs).into_iter().map(|step| step.known).collect();
-        let left = self.promise.ends - run.watch.done();
+        let left = self.promise.fills - run.watch.done();
         let Some(extent) = planning::another_round(self.ask, &paths, left) else { return Vec::new() };
         self.extents.resize(usize::from(round) + 1, extent);
         self.extents[usize::from(round)] = extent;
@@ -420,7 +430,7 @@ impl Course {
         }
         let before = self.ahead(agenda.iter().filter(|leg| leg.round < first));
         // A round that is missing is worth more than the little that it takes longer.
-        let left = self.promise.ends - run.watch.done() + self.promise.tolerance / 2;
+        let left = self.promise.fills - run.watch.done() + self.promise.tolerance / 2;
         let kept = planning::later_rounds(self.ask, &before, &later, left);
         let end = first + u16::try_from(kept.rounds).unwrap_or(u16::MAX);
         for extent in self.extents.iter_mut().skip(first.into()) {
@@ -443,9 +453,10 @@ impl Course {
 
     /// One direction of one version's turn. Of what is `ahead`, so many are of the present round.
     fn leg(&mut self, run: &mut Run<'_, '_>, leg: Leg, ahead: &[Step], of_round: usize) {
-        let left = self.promise.ends - run.watch.done();
+        let done = run.watch.done();
+        let left = self.promise.ends - done;
         let known = self.known[leg.lane][way(leg.direction)];
-        let plan = planning::durations(self.ask, ahead, left);
+        let plan = planning::durations(self.ask, ahead, self.promise.fills - done);
         let needed = self.extent(leg.round).direction_cost(self.ask, &known)
             + plan.iter().map(|(_, duration)| *duration).sum::<Span>()
             + plan
@@ -517,8 +528,9 @@ impl Course {
                 self.promise = promise;
                 run.watch.expect(promise.announced);
                 let whole = seconds(promise.announced);
-                // How long it took is in the record.
-                run.note(format!("this may take up to {whole} instead of {before}: {}", self.cause()));
+                let cause = self.cause();
+                run.note(format!("this may take up to {whole} instead of {before}: {cause}"));
+                self.left_out.longer = Some(cause);
                 true
             }
             Rest::TooLong => false,
@@ -529,7 +541,7 @@ impl Course {
     /// ended: twice as long, as far as there is time beside the `rest`.
     fn outlasting(&self, run: &Run<'_, '_>, leg: Leg, phase: Phase, duration: Span, rest: Span) -> Span {
         let known = &self.known[leg.lane][way(leg.direction)];
-        let spare = (self.promise.ends - run.watch.done() - rest).or_zero();
+        let spare = (self.promise.fills - run.watch.done() - rest).or_zero();
         duration + phase.prolonged(self.ask, known, duration).min(spare)
     }
 

@@ -1,5 +1,6 @@
 //! A bulk transfer of one lane, with echoes beside it if wanted.
 
+use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_probe::absence::{self, Away};
 use netaware_probe::held_back;
@@ -254,6 +255,9 @@ pub(crate) struct UdpRound {
     pub(crate) ended: Ended,
     /// Another stream ran at the same time.
     pub(crate) at_once: bool,
+    /// For how long nothing came over the session's own connection either while it ran, where that
+    /// was long.
+    pub(crate) silence: Option<Span>,
 }
 
 impl UdpRound {
@@ -290,7 +294,7 @@ pub(crate) fn tcp(
     };
     let jobs = orders.iter().zip(&plans).map(job).collect();
     let tell_every = orders.first().and_then(|order| order.tell_every);
-    let (ended, echoes) = run(lane, target, jobs, load, tell_every, stop, watch);
+    let Ran { ended, echoes, .. } = run(lane, target, jobs, load, tell_every, stop, watch);
     let mut echoes = echoes.into_iter();
     let ran = orders.iter().zip(&plans).zip(ended);
     ran.map(|((order, plan), ended)| {
@@ -374,9 +378,19 @@ pub(crate) fn udp(
         |order: &UdpOrder| Job { plan: BulkPlan::Udp(order.plan.clone()), affinity: order.affinity.clone() };
     let jobs = orders.iter().map(job).collect();
     let tell_every = orders.first().and_then(|order| order.tell_every);
-    let (ended, _) = run(lane, target, jobs, None, tell_every, stop, watch);
+    let Ran { ended, silence, .. } = run(lane, target, jobs, None, tell_every, stop, watch);
     let at_once = orders.len() > 1;
-    orders.into_iter().zip(ended).map(|(order, ended)| UdpRound { order, ended, at_once }).collect()
+    let round = |(order, ended)| UdpRound { order, ended, at_once, silence };
+    orders.into_iter().zip(ended).map(round).collect()
+}
+
+/// What transfers that ran at the same time came to.
+#[derive(Default)]
+struct Ran {
+    ended: Vec<Ended>,
+    echoes: Option<EchoRun>,
+    /// See [`UdpRound::silence`].
+    silence: Option<Span>,
 }
 
 fn run(
@@ -387,9 +401,10 @@ fn run(
     tell_every: Option<Span>,
     stop: &StopFlag,
     watch: &mut Watch<'_>,
-) -> (Vec<Ended>, Option<EchoRun>) {
+) -> Ran {
     let version = lane.version;
-    let Some((session, echo)) = lane.parts() else { return (Vec::new(), None) };
+    let Some((session, echo)) = lane.parts() else { return Ran::default() };
+    let began_at = clock::now();
     let transfer_over = StopFlag::new();
     let mut meter = tell_every.map(|every| IntervalMeter::new(version, every));
     let ((ended, failure), echoes) = std::thread::scope(|scope| {
@@ -418,13 +433,16 @@ fn run(
     // A flow that broke beside the transfer broke with the lane; the transfer says enough.
     let echoes = echoes.and_then(Result::ok);
     let came = ended.iter().filter_map(|ended| ended.udp_receiver.as_ref()).map(|end| end.received);
+    let mut silence = None;
     if let Some(session) = lane.session() {
         session.note_udp(came.sum::<u64>() + echoes.as_ref().map_or(0, EchoRun::answers));
+        let last = session.link.last_silence().filter(|(_, until)| *until > began_at);
+        silence = last.map(|(from, until)| until - from);
     }
     if let Some(cause) = failure {
         lane.fail("measure throughput", cause);
     }
-    (ended, echoes)
+    Ran { ended, echoes, silence }
 }
 
 #[cfg(test)]

@@ -33,10 +33,11 @@ pub struct OwdResult {
     /// Of the lost: on which way is not known.
     pub lost_somewhere: u64,
     /// Packets of which nobody knows what became: sent when the measurement was ended, or after
-    /// the last answer of a flow that broke off. `sent` is `received` + `lost` + `unknown`.
+    /// the last answer of a flow that broke off, or held up by a reflector that did not run. `sent`
+    /// is `received` + `lost` + `unknown`.
     #[serde(default, skip_serializing_if = "netaware_units::is_default")]
     pub unknown: u64,
-    /// Of the lost: the answer came after all.
+    /// Of the lost, and of the unknown: the answer came after all.
     pub late: u64,
     /// After how long a packet without an answer counted as lost.
     pub patience: Span,
@@ -60,12 +61,14 @@ pub struct OwdResult {
 }
 
 impl OwdResult {
-    /// What became of so many of the lost, on no way that is known, nobody observed.
-    pub fn unknown_are(&mut self, packets: u64) {
+    /// What became of so many of the lost, on no way that is known, nobody observed. Returns how
+    /// many these are.
+    pub fn unknown_are(&mut self, packets: u64) -> u64 {
         let unknown = packets.min(self.lost_somewhere).min(self.lost);
         self.lost -= unknown;
         self.lost_somewhere -= unknown;
         self.unknown += unknown;
+        unknown
     }
 }
 

@@ -36,6 +36,11 @@ impl Outages {
         Self::among(&rows, sent, apart)
     }
 
+    /// Of one that took all packets of a stream of this length, and lasted at most so long.
+    pub fn of_all(lost: u64, longest: Span, at_most: Span) -> Self {
+        Self { times: 1, longest, at_most: longest.max(at_most), lost }
+    }
+
     fn among(rows: &[Row], sent: u64, apart: Span) -> Self {
         if rows.iter().map(|row| row.length * row.times).sum::<u64>() >= sent {
             // Nothing came at all: that is no outage that ended.

@@ -226,13 +226,15 @@ impl StampFlow {
         self.note(told, number);
         let dwell = reply.sent_at.since(reply.received_at);
         // A reflector may say anything; it did not hold a packet for longer than that was away.
-        if dwell >= HELD_UP && dwell <= self.plan.wall(rx.at).since(told_at) {
+        let is_held = dwell >= HELD_UP && dwell <= self.plan.wall(rx.at).since(told_at);
+        if is_held {
             self.window.held_up(told_at, dwell);
             self.events.push_back(StampEvent::HeldUp { seq, dwell });
         }
         let seen = Seen::new(reply, number, rx, ttl);
         self.is_heard = true;
-        self.learn(seq, rx.at);
+        // That the reflector did not run is no property of the path.
+        self.learn(seq, rx.at - if is_held { dwell } else { Span::ZERO });
         match self.window.arrive(seq, seen, |mono| self.plan.wall(mono)) {
             Arrival::InTime => {}
             Arrival::Restarted => self.events.push_back(StampEvent::Restarted),

@@ -164,14 +164,10 @@ fn has_outcome(command: &str) -> bool {
 }
 
 /// How the measurement of a version ended, for commands whose results have no outcome of their own.
+/// A measurement has failed as a whole only where no version has what was asked for.
 fn outcome_of(record: &Record, version: &VersionResult) -> Outcome {
-    if version.unreachable.is_some() || !version.failed_phases.is_empty() {
-        Outcome::Failed
-    } else if record.outcome == Outcome::Interrupted {
-        Outcome::Interrupted
-    } else {
-        Outcome::Complete
-    }
+    let is_broken = version.unreachable.is_some() || !version.failed_phases.is_empty();
+    if is_broken { Outcome::Failed } else { record.outcome }
 }
 
 fn figure_names(command: &str) -> Vec<&'static str> {
@@ -390,6 +386,22 @@ mod tests {
             assert_eq!(fields(line), fields(&heading("udp", Some(&columns))));
             assert!(line.ends_with(",failed"), "{line}");
         }
+    }
+
+    /// No answer came within `-W 1ns`: the row said "complete", the record and the exit code did
+    /// not.
+    #[test]
+    fn a_row_has_not_ended_better_than_its_record() {
+        let complete = VersionResult::new(netaware_record::IpVersion::V4);
+        let of = |outcome| outcome_of(&Record { outcome, ..fixture::nothing() }, &complete);
+        for outcome in [Outcome::Complete, Outcome::Interrupted, Outcome::Failed] {
+            assert_eq!(of(outcome), outcome);
+        }
+        let broken = VersionResult {
+            failed_phases: vec![netaware_record::FailedPhase { stage: "x".into(), reason: "y".into() }],
+            ..complete
+        };
+        assert_eq!(outcome_of(&fixture::nothing(), &broken), Outcome::Failed);
     }
 
     #[test]

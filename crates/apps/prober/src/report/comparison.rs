@@ -26,7 +26,8 @@ pub(super) fn compare(versions: &[VersionResult], findings: &[Findings]) -> Opti
     let lacks = [v4, v6].map(lacks);
     let cut = [cut_by_path(v4, f4, f6), cut_by_path(v6, f6, f4)];
     let standings = [0, 1].map(|n| Standing {
-        out: unreached(&versions[n]),
+        // A silence of both says nothing of either.
+        out: unreached(&versions[n]).filter(|_| !findings[n].is_silence_shared),
         is_broken: versions[n].unreachable.is_some(),
         stalled: stalled(&versions[n]).or(cut[n].as_deref()),
         lacks: &lacks[n],
@@ -191,6 +192,7 @@ impl Pair<'_> {
             }
             Metric::UdpLoss if self.has_dead_stream(direction) => None,
             Metric::UdpLoss => unlike_rates(self.v4, self.v6, direction)
+                .or_else(|| self.silence(direction))
                 .or_else(|| self.udp_outage(direction))
                 .or_else(|| self.changed()),
             Metric::IdleLoss => self.outage(),
@@ -264,7 +266,16 @@ impl Pair<'_> {
         is_dead((self.v4, self.f4)) != is_dead((self.v6, self.f6))
     }
 
-    /// The same of the datagrams of a stream.
+    /// That nothing came of a stream while nothing came over the session's connection either.
+    fn silence(&self, direction: Direction) -> Option<String> {
+        [(self.v4, self.f4), (self.v6, self.f6)].into_iter().find_map(|(result, found)| {
+            let rounds = found.udp.iter().filter(|round| round.order.plan.direction == direction);
+            let silence = rounds.filter(|round| round.carried_nothing()).filter_map(|it| it.silence).max()?;
+            Some(format!("over {} nothing at all came for {silence}, as in an outage", result.version.name()))
+        })
+    }
+
+    /// That most datagrams of a stream were lost in a few rows.
     fn udp_outage(&self, direction: Direction) -> Option<String> {
         let ratio =
             |result| share(result, direction).map_or(0.0, |share| share.part as f64 / share.of as f64);
@@ -460,6 +471,10 @@ pub(super) fn did_not_last(result: &VersionResult, direction: Direction) -> Opti
     let usual = tcp().filter_map(resent_share).fold(0.0, f64::max) * AS_TCP;
     udp(result, direction).find_map(|udp| {
         let (planned, ratio) = (udp.planned?, udp.loss.ratio?);
+        if udp.received == 0 {
+            // An outage or a filter takes all of it at any rate.
+            return None;
+        }
         if !loses_below_tcp((planned, reached), (ratio.lo, usual)) {
             return None;
         }
@@ -565,11 +580,15 @@ fn tcp_time(found: &Findings, metric: Metric, direction: Direction, idle: Option
     counted.min().unwrap_or_default()
 }
 
-/// How long the shortest stream of the direction lasted.
+/// How long the shortest stream of the direction lasted. Where nothing came of one, its sender
+/// knows.
 fn udp_time(found: &Findings, direction: Direction) -> Span {
     let rounds = found.udp.iter().filter(|round| round.order.plan.direction == direction);
-    let lasted =
-        rounds.map(|round| round.ended.receiver_ticks.iter().map(|tick| tick.length.or_zero()).sum::<Span>());
+    let lasted = rounds.map(|round| {
+        let ticks = &round.ended.receiver_ticks;
+        let sent = || round.ended.udp_sender.as_ref().map(|end| end.elapsed).unwrap_or_default();
+        if ticks.is_empty() { sent() } else { ticks.iter().map(|tick| tick.length.or_zero()).sum() }
+    });
     lasted.min().unwrap_or_default()
 }
 
@@ -585,7 +604,7 @@ mod tests {
     use super::super::{Across, Path};
     use super::*;
     use crate::bulk::Ended;
-    use crate::transfer::TcpOrder;
+    use crate::transfer::{TcpOrder, UdpRound};
 
     /// An outage of 80 ms each 15 s, of which two fell into the turns of one version.
     #[test]
@@ -610,15 +629,19 @@ mod tests {
             result
         };
         let (v4, v6, f4) = (of(IpVersion::V4, 1000), of(IpVersion::V6, 0), Findings::default());
-        let doubt = |millis| {
-            let udp = vec![outages::tests::stream(Direction::Reverse, vec![(1000, 1)], 0)];
+        let doubt = |millis, silence: bool| {
+            let round = outages::tests::stream(Direction::Reverse, vec![(1000, 1)], 0);
+            let silence = silence.then(|| Span::from_millis(millis));
+            let udp = vec![UdpRound { silence, ..round }];
             let longest_pause = Some(Span::from_millis(millis));
             let f6 = Findings { udp, longest_pause, ..Findings::default() };
             let pair = Pair { v4: &v4, v6: &v6, f4: &f4, f6: &f6 };
             pair.doubt(Metric::UdpLoss, Direction::Reverse)
         };
-        assert!(doubt(1_500).is_some_and(|why| why.contains("as in an outage")));
-        assert_eq!(doubt(900), None, "it lasted 1 s");
+        assert!(doubt(1_500, false).is_some_and(|why| why.contains("as in an outage")));
+        assert_eq!(doubt(900, false), None, "it lasted 1 s");
+        let silent = doubt(3_000, true).unwrap();
+        assert_eq!(silent, "over IPv6 nothing at all came for 3.00 s, as in an outage");
     }
 
     /// Three links of 200 Mbit/s, of which four streams met three over IPv4 and two over IPv6.

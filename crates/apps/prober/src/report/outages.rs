@@ -123,7 +123,11 @@ fn datagrams(rounds: &[UdpRound], direction: Direction) -> Part {
         // A row that late datagrams shortened afterwards is told as it was when they were missing.
         let missing = told.saturating_add(at_the_end).min(sender.sent.saturating_sub(receiver.received));
         lost += missing;
-        let found = Outages::of(&rows, sender.sent, apart);
+        let whole = round.silence.filter(|silence| receiver.received == 0 && *silence >= sender.elapsed);
+        let found = match whole {
+            Some(silence) => Outages::of_all(sender.sent, sender.elapsed, silence),
+            None => Outages::of(&rows, sender.sent, apart),
+        };
         // What may have come while the receiver did not run shows no outage of the path.
         if loss_split::may_be_of_absence(sender.sent, receiver) {
             continue;
@@ -269,7 +273,7 @@ pub(super) mod tests {
         let receiver =
             UdpReceiverEnd { received, highest: received, loss_runs: rows, ..UdpReceiverEnd::default() };
         let ended = Ended { udp_sender: Some(sender), udp_receiver: Some(receiver), ..Ended::default() };
-        UdpRound { order, ended, at_once: false }
+        UdpRound { order, ended, at_once: false, silence: None }
     }
 
     /// A link that is down for 0.4 s in each 3.5 s: a third of the requests beside a transfer were
@@ -404,6 +408,19 @@ pub(super) mod tests {
         let found =
             Findings { udp: vec![stream(Direction::Forward, vec![(1000, 1)], 0)], ..Findings::default() };
         assert_eq!(warning(&found), None);
+    }
+
+    /// An outage of three seconds took all of a stream of one, and was not named.
+    #[test]
+    fn a_stream_that_an_outage_took_whole_is_told_by_the_silence_of_the_session() {
+        let told = |silence: i64| {
+            let round = stream(Direction::Reverse, vec![], 0);
+            let silence = Some(Span::from_millis(silence));
+            warning(&Findings { udp: vec![UdpRound { silence, ..round }], ..Findings::default() })
+        };
+        let want = "nothing came for 1.00 s to 3.10 s: 1000 of the 1000 lost datagrams down fell into such an outage";
+        assert_eq!(told(3100).as_deref(), Some(want));
+        assert_eq!(told(700), None, "it was over before the stream was");
     }
 
     #[test]

@@ -439,7 +439,7 @@ mod tests {
         let mut order =
             UdpOrder::paced(Direction::Forward, Span::from_secs(6), 1472, rate, Span::from_millis(100));
         order.plan.gap_ps = Pace::Rate(rate).gap_ps(1472);
-        UdpRound { order, ended, at_once: false }
+        UdpRound { order, ended, at_once: false, silence: None }
     }
 
     fn sender(sent: u64, not_sent: u64) -> UdpSenderEnd {

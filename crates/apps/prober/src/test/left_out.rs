@@ -11,6 +11,8 @@ pub(super) struct LeftOut {
     pub(super) rounds_for: Option<String>,
     /// Of phases that were left out on the way, one sentence each.
     pub(super) phases: Vec<String>,
+    /// Why it was said on the way that the test takes longer.
+    pub(super) longer: Option<String>,
 }
 
 /// Known when the plan is made.
@@ -22,6 +24,8 @@ struct Planned {
     phases: Option<&'static str>,
     /// The time limit with which everything would be run, where more time helps.
     enough: Option<String>,
+    /// What is run takes longer than the budget.
+    is_longer: bool,
 }
 
 impl LeftOut {
@@ -44,10 +48,23 @@ impl LeftOut {
         }
     }
 
+    /// What the record says of a test that took longer than it was asked to, `cause` being what has
+    /// taken longest in it where nothing was said of that on the way.
+    pub(super) fn overrun(&self, took: Span, asked: Span, cause: String) -> Option<String> {
+        let by_plan = || {
+            let Planned { round_trip, is_longer: true, .. } = self.planned.as_ref()? else { return None };
+            Some(format!("a path with a round trip of {round_trip} needs as much for the least of it"))
+        };
+        let why = self.longer.clone().or_else(by_plan).unwrap_or(cause);
+        (took > asked + asked / 10 + NOTICEABLE)
+            .then(|| format!("the test took {took} instead of {asked}: {why}"))
+    }
+
     /// What a person has to know before the test goes on, if anything: `longer` is how long it
     /// takes where that is more than was asked for.
-    pub(super) fn announcement(&self, rounds: u16, asked: u16, longer: Option<&str>) -> Option<String> {
-        let planned = self.planned.as_ref()?;
+    pub(super) fn announcement(&mut self, rounds: u16, asked: u16, longer: Option<&str>) -> Option<String> {
+        let planned = self.planned.as_mut()?;
+        planned.is_longer = longer.is_some();
         planned.said(
             rounds,
             asked,
@@ -88,6 +105,9 @@ impl Planned {
     }
 }
 
+/// A promise that is exceeded by a tenth and by less than this is kept.
+const NOTICEABLE: Span = Span::from_millis(500);
+
 /// Rounds from this number on are left out.
 pub(super) fn of_rounds(from: u16, cause: &str) -> String {
     format!("rounds from {from} on were left out: {cause}")
@@ -120,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_time_that_was_announced_does_not_stay_as_a_warning_beside_the_time_it_took() {
-        let left_out = planned(Some("UDP"));
+        let mut left_out = planned(Some("UDP"));
         let said = left_out.announcement(2, 2, Some("60s")).unwrap();
         assert!(said.contains("left out: UDP; it takes about 60s instead of 15.0 s; -t 24s"), "{said}");
         let [warning] = &left_out.warnings(2, 2)[..] else { panic!() };
@@ -130,6 +150,20 @@ mod tests {
         assert_eq!((whole.announcement(2, 2, None), whole.clone().warnings(2, 2)), (None, Vec::new()));
         whole.phases.push("IPv6: UDP down was left out".to_owned());
         assert_eq!(whole.warnings(2, 2).len(), 1);
+    }
+
+    /// Ten seconds were asked for, 22 were taken, and the record did not say why.
+    #[test]
+    fn a_test_that_took_longer_than_asked_for_says_so_in_its_record() {
+        let seconds = Span::from_secs;
+        let said = |left_out: &LeftOut, took| left_out.overrun(seconds(took), seconds(15), "it was slow".into());
+        let mut left_out = planned(None);
+        assert_eq!(said(&left_out, 16), None);
+        assert_eq!(said(&left_out, 22).unwrap(), "the test took 22.0 s instead of 15.0 s: it was slow");
+        left_out.announcement(1, 2, Some("22s"));
+        assert!(said(&left_out, 22).unwrap().ends_with("a round trip of 24.0 ms needs as much for the least of it"));
+        left_out.longer = Some("ends of transfers have taken 7.00 s longer than planned".to_owned());
+        assert!(said(&left_out, 22).unwrap().ends_with("15.0 s: ends of transfers have taken 7.00 s longer than planned"));
     }
 
     #[test]

@@ -414,8 +414,11 @@ pub(super) fn slower_warm_up(
 /// What is said of the end of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Promise {
-    /// When it is to be over by plan, since its beginning: what transfers are made to fill.
+    /// When it is to be over by plan, since its beginning.
     pub(super) ends: Span,
+    /// Until when transfers are made to fill it, since its beginning. The end may be put off
+    /// because something took long; what proves to be left of that time then is nobody's wish.
+    pub(super) fills: Span,
     /// What was announced, with a margin that transfers leave.
     pub(super) announced: Span,
     /// By how much that may be exceeded.

@@ -110,9 +110,10 @@ impl StampLog {
         let lost = match self.held_up() {
             _ if longest == Span::ZERO => return None,
             0 => String::new(),
-            lost => format!(
-                "; {lost} of the lost packets fell into that time: they were answered too late, or dropped there, and \
-                 tell nothing of the path"
+            1 => "; one packet of that time was answered too late, or dropped there, and tells nothing of the path"
+                .to_owned(),
+            many => format!(
+                "; {many} packets of that time were answered too late, or dropped there, and tell nothing of the path"
             ),
         };
         Some(format!(
@@ -230,7 +231,10 @@ impl StampLog {
     /// One way as a record shows it.
     pub fn way(&self, way: Way, relation: Option<&ClockRelation>) -> OwdWay {
         let (sent, lost) = self.sent_and_lost(way);
-        let known = self.lost_somewhere() == 0 && sent > 0;
+        // What the reflector held up is lost on neither.
+        let (held, somewhere) = (self.held_up(), self.lost_somewhere());
+        let sent = sent.saturating_sub(held.min(somewhere));
+        let known = somewhere <= held && sent > 0;
         let counted = OwdWay {
             lost,
             loss: known.then(|| lost as f64 / sent as f64),

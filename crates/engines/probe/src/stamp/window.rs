@@ -281,11 +281,10 @@ impl Window {
     }
 
     /// Whether a late answer was held up on the way back: its excess over the least delay is larger
-    /// there.
+    /// there. Where the reflector did not run, it was neither way.
     fn blames_reverse(&self, index: usize, seen: &Seen, wall: &impl Fn(Mono) -> Wall) -> bool {
-        let (Some((forward, reverse)), Some(slot)) = (self.least, self.slots.get(index)) else {
-            return false;
-        };
+        let slot = self.slots.get(index).filter(|slot| !self.is_held_up(slot));
+        let (Some((forward, reverse)), Some(slot)) = (self.least, slot) else { return false };
         let there = seen.reply.received_at.since(slot.told_at) - forward;
         let back = wall(seen.rx.at).since(seen.reply.sent_at) - reverse;
         back > there

@@ -85,7 +85,8 @@ fn both(sheet: &mut Sheet<'_>) -> io::Result<()> {
         move |v: &VersionResult| v.owd.as_ref().map(of).map(|number| (number, count(number)))
     };
     sheet.row_of_counts("lost, way not known", counted(|owd| owd.lost_somewhere))?;
-    sheet.row_of_counts("of the lost late", counted(|owd| owd.late))?;
+    sheet.row_of_counts("answered too late", counted(|owd| owd.late))?;
+    sheet.row_of_counts("fate unknown", counted(|owd| owd.unknown))?;
     sheet.row_of_counts("not sent", counted(|owd| owd.not_sent))?;
     sheet.row("packets", |v| {
         let owd = v.owd.as_ref()?;

@@ -263,9 +263,38 @@ fn what_a_stopped_reflector_dropped_is_not_lost_on_the_way_there() {
         let said = log.held_up_in_words();
         assert_eq!(said.is_some(), holds, "{said:?}");
         assert!(
-            said.is_none_or(|it| it.contains("for up to 300 ms") && it.contains("; 30 of the lost packets"))
+            said.is_none_or(|it| it.contains("for up to 300 ms") && it.contains("; 30 packets of that time"))
         );
     }
+}
+
+/// Of 150 packets that a stopped reflector held, one or two were "lost on the way down": its answers
+/// left at once, and the last ones waited for the others.
+#[test]
+fn an_answer_that_waited_for_others_after_a_standstill_is_not_lost_on_the_way_back() {
+    let mut flow = flow(40);
+    let mut number = 0;
+    for n in 0..40 {
+        let due = 10 + 10 * n;
+        polled(&mut flow, ahead(due));
+        left(&mut flow, n as u64, at(due));
+        if n == 31 {
+            for (seq, came) in [(1, 325), (2, 326)] {
+                let sent = 10 + 10 * i64::from(seq);
+                let held =
+                    Reply { received_at: wall(at(sent + 3)), ..answer(seq, at(sent), number, at(323)) };
+                take(&mut flow, at(came), &held, true);
+                number += 1;
+            }
+        }
+        if n == 0 || n > 31 {
+            take(&mut flow, at(due + 5), &answer(n as u32, at(due), number, at(due + 3)), true);
+            number += 1;
+        }
+    }
+    polled(&mut flow, at(450));
+    let counts = flow.counts();
+    assert_eq!((counts.lost, counts.lost_forward, counts.lost_reverse, counts.late), (31, 0, 0, 2));
 }
 
 /// No reflector holds a packet for longer than it was away.
