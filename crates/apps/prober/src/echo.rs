@@ -142,6 +142,15 @@ pub(crate) struct Unanswered {
     pub(crate) came_late: bool,
 }
 
+/// Requests that were on their way while the responder did not run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Forgotten {
+    /// That no longer count as lost.
+    pub(crate) unknown: u64,
+    /// That were answered, and whose round trips are left out.
+    pub(crate) untimed: u64,
+}
+
 /// What requests that were only asked to find out whether anything still comes told of the silence
 /// in which a run ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -175,8 +184,15 @@ impl EchoRun {
     }
 
     /// What became of requests that came while the responder did not run nobody observed: it need
-    /// not have been the path. Says how many these are.
-    pub(crate) fn forget_standstills(&mut self, standstills: &[Standstill]) -> u64 {
+    /// not have been the path. How long the answers took that came is not the path's either, unless
+    /// they tell how long the responder took.
+    pub(crate) fn forget_standstills(&mut self, standstills: &[Standstill]) -> Forgotten {
+        let unknown = self.forget_unanswered(standstills);
+        let times: Vec<(Mono, Mono)> = standstills.iter().map(|one| (one.from, one.until)).collect();
+        Forgotten { unknown, untimed: self.round.leave_out_of(&times) }
+    }
+
+    fn forget_unanswered(&mut self, standstills: &[Standstill]) -> u64 {
         let met = |lost: &&Unanswered| standstills.iter().any(|one| one.met(lost.left_at));
         let met: Vec<Unanswered> = self.unanswered.iter().filter(met).copied().collect();
         if met.is_empty() {

@@ -98,30 +98,43 @@ impl Findings {
     /// Whether requests over UDP had no answer in time.
     fn has_unanswered(&self) -> bool {
         let beside = self.tcp.iter().filter_map(|round| round.load.as_ref());
-        self.idle.iter().chain(beside).any(|run| !run.unanswered.is_empty())
+        self.idle.iter().chain(&self.idle_tcp).chain(beside).any(|run| !run.unanswered.is_empty())
     }
 
     /// Requests that came while the responder's program did not run tell nothing of the path. What
     /// there is to say of that.
     fn forget_standstills(&mut self, standstills: &[Standstill]) -> Option<String> {
         let beside = self.tcp.iter_mut().filter_map(|round| round.load.as_mut());
-        let mut runs: Vec<&mut EchoRun> = self.idle.iter_mut().chain(beside).collect();
-        let unknown: u64 = runs.iter_mut().map(|run| run.forget_standstills(standstills)).sum();
+        let runs = self.idle.iter_mut().chain(&mut self.idle_tcp).chain(beside);
+        let (mut unknown, mut untimed) = (0, 0);
+        for run in runs {
+            let forgotten = run.forget_standstills(standstills);
+            (unknown, untimed) = (unknown + forgotten.unknown, untimed + forgotten.untimed);
+        }
         let met = |run: &EchoRun| run.met_any(standstills);
-        if unknown == 0 && !self.idle.iter().chain(&self.idle_tcp).any(met) {
+        if unknown == 0 && untimed == 0 && !self.idle.iter().chain(&self.idle_tcp).any(met) {
             return None;
         }
         let lasted: Span = standstills.iter().map(|one| one.lasted).sum();
         let fate = match unknown {
-            0 => "what it owed an answer then was answered late".to_owned(),
-            1 => "the fate of a request that came meanwhile is unknown, and it is not counted as lost"
-                .to_owned(),
-            many => format!(
-                "the fate of {many} requests that came meanwhile is unknown, and they are not counted as lost"
+            0 => None,
+            1 => Some(
+                "the fate of a request that came meanwhile is unknown, and it is not counted as lost".to_owned(),
             ),
+            many => Some(format!(
+                "the fate of {many} requests that came meanwhile is unknown, and they are not counted as lost"
+            )),
+        };
+        let left_out = (untimed > 0)
+            .then(|| format!("the round trips of {untimed} requests that met that time are left out"));
+        let what: Vec<String> = fate.into_iter().chain(left_out).collect();
+        let what = if what.is_empty() {
+            "what it owed an answer then was answered late".to_owned()
+        } else {
+            what.join("; ")
         };
         Some(format!(
-            "the responder's host did not run netaware for {lasted} (it was suspended or stopped): {fate}"
+            "the responder's host did not run netaware for {lasted} (it was suspended or stopped): {what}"
         ))
     }
 

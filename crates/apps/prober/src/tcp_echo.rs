@@ -29,7 +29,7 @@ use netaware_wire::control::TestPlan;
 use netaware_wire::preface::Role;
 
 use crate::attach;
-use crate::echo::{Afterwards, EchoOrder, EchoRun, EchoSizes};
+use crate::echo::{Afterwards, EchoOrder, EchoRun, EchoSizes, Unanswered};
 use crate::request::Transport;
 use crate::session::Session;
 use crate::stage::Cause;
@@ -130,8 +130,8 @@ impl TcpEcho {
             why_not_sent: None,
             stamp_fallbacks: None,
             began_at: start,
-            // TCP would have sent them again: none of these is lost by a responder's standstill.
-            unanswered: Vec::new(),
+            // TCP would have sent the others again: none of these is lost by a responder's standstill.
+            unanswered: ended.late,
             afterwards: Afterwards::default(),
             lost_at_end: ended.lost_at_end,
             ceasing,
@@ -199,6 +199,8 @@ struct Ended {
     lost_at_end: u64,
     /// When the first request left that has no answer, where the run ended before one came.
     silent_from: Option<Mono>,
+    /// Requests that count as lost because their answers came too late.
+    late: Vec<Unanswered>,
     /// The connection was silent for longer than an answer is waited for, which ended the run.
     gave_up: bool,
     /// As far as the path is known by now.
@@ -219,6 +221,7 @@ impl Ended {
             came_at: None,
             lost_at_end: 0,
             silent_from: None,
+            late: Vec::new(),
             gave_up: false,
             patience: course.patience,
             owed: Some(0),
@@ -245,6 +248,15 @@ impl Ended {
         self.last_verdict_at = at;
         self.came(at);
         self.counts.abandoned += 1;
+    }
+
+    /// The answer to a request came when it counted as lost.
+    fn came_late(&mut self, asked: Asked, at: Mono) {
+        self.lost();
+        self.came(at);
+        self.counts.late += 1;
+        self.late.push(Unanswered { number: asked.seq, left_at: asked.sent_at, came_late: true });
+        self.patience.observe(at.since(asked.sent_at));
     }
 
     /// An answer came, in time or late.

@@ -26,7 +26,7 @@ use crate::echo::{EchoCounts, EchoEvent, Exchange, Pacing};
 use crate::outage::{Outages, Train};
 use crate::{hops, summary};
 
-/// Takes in the exchanges of one train: 40 bytes for each.
+/// Takes in the exchanges of one train: 48 bytes for each.
 #[derive(Debug, Clone, Default)]
 pub struct EchoLog {
     samples: Vec<Sample>,
@@ -35,11 +35,15 @@ pub struct EchoLog {
     untold: bool,
     hops_forward: Option<u8>,
     hops_reverse: Option<u8>,
+    /// Numbers of requests that never left.
+    not_sent: Vec<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     seq: u64,
+    /// By the program's clock.
+    sent_at: Mono,
     rtt: Span,
     application: Span,
     from_due: Span,
@@ -66,10 +70,12 @@ impl Clocks {
 }
 
 impl EchoLog {
-    /// Takes note of an event; only answers matter here, the counts have the rest.
+    /// Takes note of an event; of other ones than these the counts have all that matters.
     pub fn observe(&mut self, event: &EchoEvent) {
-        if let EchoEvent::Answered(exchange) = event {
-            self.push(exchange);
+        match event {
+            EchoEvent::Answered(exchange) => self.push(exchange),
+            EchoEvent::NotSent { seq, .. } => self.not_sent.push(*seq),
+            _ => {}
         }
     }
 
@@ -77,6 +83,7 @@ impl EchoLog {
     pub fn push(&mut self, exchange: &Exchange) {
         self.samples.push(Sample {
             seq: exchange.seq,
+            sent_at: exchange.tx_application,
             rtt: exchange.rtt(),
             application: exchange.rtt_application(),
             from_due: exchange.rtt_from_due(),
@@ -93,7 +100,8 @@ impl EchoLog {
     /// The train is done.
     pub fn finish(mut self, counts: EchoCounts) -> EchoRound {
         self.samples.sort_unstable_by_key(|sample| sample.seq);
-        EchoRound { log: self, counts, lasted: None, answered_within: None, unknown: Vec::new() }
+        self.not_sent.sort_unstable();
+        EchoRound { log: self, counts, ..EchoRound::default() }
     }
 
     /// Round trips so far, for progress.
@@ -119,6 +127,9 @@ pub struct EchoRound {
     /// Numbers of requests of which nobody knows what became, in order, as far as they are known.
     /// Requests after the last answer need not be among them.
     unknown: Vec<u64>,
+    /// Numbers of requests that were answered while the responder's program did not run, which
+    /// tells nothing of the path.
+    untimed: Vec<u64>,
 }
 
 impl EchoRound {
@@ -160,6 +171,22 @@ impl EchoRound {
         self
     }
 
+    /// Leaves out the round trips of requests that were on their way in one of these times, as far
+    /// as the responder's own time is not taken out of them; the counts stay. Says how many these
+    /// are.
+    pub fn leave_out_of(&mut self, times: &[(Mono, Mono)]) -> u64 {
+        let met = |sample: &Sample| {
+            let came_at = sample.sent_at + sample.application;
+            sample.responder == UNKNOWN
+                && times.iter().any(|(from, until)| sample.sent_at <= *until && came_at >= *from)
+        };
+        let before = self.untimed.len();
+        self.untimed.extend(self.log.samples.iter().filter(|sample| met(sample)).map(|sample| sample.seq));
+        self.untimed.sort_unstable();
+        self.log.samples.retain(|sample| !met(sample));
+        (self.untimed.len() - before) as u64
+    }
+
     /// The number of the last request that was answered in time.
     pub fn last_answered(&self) -> Option<u64> {
         self.log.samples.last().map(|sample| sample.seq)
@@ -198,8 +225,8 @@ impl EchoRound {
     }
 
     /// Outages, of requests this far apart. Requests after the last answer whose fate is not known
-    /// are left out. `None` where some were not sent, or others' fate is not known: they might be
-    /// in the rows of those without an answer.
+    /// are left out, and those that never left met none. `None` where others' fate is not known:
+    /// they might be in the rows of those without an answer.
     pub fn outages(&self, spacing: Span) -> Option<Outages> {
         let (numbers, until) = self.not_lost()?;
         Some(Outages::between(numbers, until, spacing))
@@ -215,20 +242,28 @@ impl EchoRound {
     /// those at the end of which nobody knows what became. `None` where that is not known of others
     /// as well.
     fn not_lost(&self) -> Option<(Vec<u64>, u64)> {
-        let sent = self.counts.sent();
+        let asked = self.counts.sent() + self.counts.not_sent;
         let mut numbers: Vec<u64> = self.log.samples.iter().map(|sample| sample.seq).collect();
-        numbers.extend(&self.unknown);
+        self.without_verdict().for_each(|others| numbers.extend(others));
         numbers.sort_unstable();
-        let after_the_last = sent - numbers.last().map_or(0, |last| last + 1).min(sent);
+        let after_the_last = asked - numbers.last().map_or(0, |last| last + 1).min(asked);
         let abandoned = self.counts.abandoned.saturating_sub(self.unknown.len() as u64);
-        let is_known = self.counts.not_sent == 0 && abandoned <= after_the_last;
-        is_known.then(|| (numbers, sent - abandoned))
+        let is_known =
+            self.counts.not_sent == self.log.not_sent.len() as u64 && abandoned <= after_the_last;
+        is_known.then(|| (numbers, asked - abandoned))
     }
 
-    /// Requests with these numbers of which nobody knows what became.
-    fn unknown_among(&self, numbers: Range<u64>) -> u64 {
-        let below = |number: u64| self.unknown.partition_point(|unknown| *unknown < number);
-        (below(numbers.end) - below(numbers.start).min(below(numbers.end))) as u64
+    /// The numbers of requests that have no round trip here and are not lost, of each kind in
+    /// order.
+    fn without_verdict(&self) -> impl Iterator<Item = &Vec<u64>> {
+        [&self.unknown, &self.untimed, &self.log.not_sent].into_iter()
+    }
+
+    /// How many requests with these numbers have no round trip here and are not lost.
+    fn without_verdict_among(&self, numbers: &Range<u64>) -> u64 {
+        let below = |some: &Vec<u64>, end: u64| some.partition_point(|number| *number < end);
+        let among = |some: &Vec<u64>| below(some, numbers.end).saturating_sub(below(some, numbers.start));
+        self.without_verdict().map(among).sum::<usize>() as u64
     }
 
     /// Delay variation of blocks of neighbours, in nanoseconds: 95th percentile minus minimum of
@@ -251,7 +286,8 @@ impl EchoRound {
         let blocks =
             (0..asked).step_by(LOSS_BLOCK as usize).map(|from| (from, (from + LOSS_BLOCK).min(asked)));
         let known = |from: u64, until: u64| {
-            (until - from) - self.unknown_among(first.seq + from..first.seq + until).min(until - from)
+            let excused = self.without_verdict_among(&(first.seq + from..first.seq + until));
+            (until - from) - excused.min(until - from)
         };
         blocks
             .filter_map(|(from, until)| {
@@ -266,7 +302,7 @@ impl EchoRound {
     pub fn loss_runs(&self) -> usize {
         let lost = |pair: &[Sample]| {
             let (from, until) = (pair[0].seq + 1, pair[1].seq);
-            until.saturating_sub(from) > self.unknown_among(from..until.max(from))
+            until.saturating_sub(from) > self.without_verdict_among(&(from..until.max(from)))
         };
         self.log.samples.windows(2).filter(|pair| lost(pair)).count()
     }

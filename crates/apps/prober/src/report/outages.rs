@@ -151,7 +151,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::bulk::Ended;
-    use crate::echo::{Afterwards, EchoOrder, Unanswered};
+    use crate::echo::{Afterwards, EchoOrder, Forgotten, Unanswered};
     use crate::link::standstill::Standstill;
     use crate::request::Transport;
     use crate::transfer::{TcpOrder, UdpOrder};
@@ -169,7 +169,7 @@ pub(super) mod tests {
             rx: stamp(at(ms)),
             tx_application: at(0),
             rx_application: at(ms),
-            responder: None,
+            responder: Some(Span::ZERO),
             responder_told: true,
             responder_clock: ClockSource::Kernel,
             ttl_forward: None,
@@ -394,13 +394,32 @@ pub(super) mod tests {
         // A late answer of one of them is no late answer of a lost one.
         let mut late = run(100, 20..60);
         late.unanswered.iter_mut().take(10).for_each(|lost| lost.came_late = true);
-        assert_eq!(late.forget_standstills(&stood(300, 700)), 30);
+        assert_eq!(late.forget_standstills(&stood(300, 700)), Forgotten { unknown: 30, untimed: 0 });
         assert_eq!((late.round.counts().lost, late.unanswered.len()), (10, 10));
         assert!(late.unanswered.iter().all(|lost| lost.came_late));
         // What broke off is not forgotten twice.
         let mut ended = EchoRun { lost_at_end: 40, ..run(100, 60..100) };
         ended.forget_its_end();
-        assert_eq!(ended.forget_standstills(&stood(590, 1000)), 0);
+        assert_eq!(ended.forget_standstills(&stood(590, 1000)).unknown, 0);
+    }
+
+    /// `latency --tcp` beside a stop: the stall was its p90, and the path was said to vary.
+    #[test]
+    fn answers_over_tcp_that_a_stopped_responder_owed_are_no_round_trips_of_the_path() {
+        let mut log = EchoLog::default();
+        for seq in 0..100 {
+            let ms = if (40..60).contains(&seq) { 10 * (60 - i64::try_from(seq).unwrap()) } else { 5 };
+            log.push(&Exchange { responder: None, ..answered(seq, ms) });
+        }
+        let at = |ms: u64| Mono(1_000_000_000 + ms * 1_000_000);
+        let stood = [Standstill { lasted: Span::from_millis(200), from: at(400), until: at(600) }];
+        let mut found = Findings { idle: vec![logged(100, 0..0, log)], ..Findings::default() };
+        let said = found.forget_standstills(&stood).unwrap();
+        assert!(said.ends_with("the round trips of 21 requests that met that time are left out"), "{said}");
+        let round = &found.idle[0].round;
+        assert_eq!((round.counts().received, round.rtts_ns().len()), (100, 79));
+        assert!(round.rtts_ns().iter().all(|ns| *ns == 5e6));
+        assert_eq!((round.loss_runs(), round.outages(APART).unwrap().times), (0, 0));
     }
 
     #[test]

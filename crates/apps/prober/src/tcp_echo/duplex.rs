@@ -183,10 +183,7 @@ impl Reader<'_> {
         let at = clock::now();
         let is_open = self.course.order.pacing.arrivals().is_some();
         if is_open && at.since(asked.sent_at) > self.ended.patience.span() {
-            self.ended.lost();
-            self.ended.came(at);
-            self.ended.counts.late += 1;
-            self.ended.patience.observe(at.since(asked.sent_at));
+            self.ended.came_late(asked, at);
         } else {
             self.ended.answered(asked, at, is_intact);
         }

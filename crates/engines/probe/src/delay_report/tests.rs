@@ -439,3 +439,24 @@ fn requests_in_the_midst_of_which_nobody_knows_are_no_losses_of_the_path() {
     let train = round.train(Mono(7)).unwrap();
     assert_eq!((train.began_at, train.not_lost.len(), train.sent), (Mono(7), 99, 100));
 }
+
+/// Requests that this host could not send counted as losses in a row, and made that no outage was
+/// told of the others.
+#[test]
+fn requests_that_never_left_are_no_losses_and_hide_no_outage() {
+    let kept_in = 30..50;
+    let lost = 70..90;
+    let answered = (0..100).filter(|seq| !kept_in.contains(seq) && !lost.contains(seq));
+    let answered: Vec<Exchange> = answered.map(|seq| exchange(seq, 5)).collect();
+    let mut log = logged(&answered);
+    for seq in kept_in {
+        log.observe(&EchoEvent::NotSent { seq, why: netaware_engine::NotSent::QueueFull });
+    }
+    let counts = EchoCounts { asked: 100, not_sent: 20, received: 60, lost: 20, ..EchoCounts::default() };
+    let round = log.finish(counts);
+    assert_eq!(round.loss_runs(), 1);
+    let outages = round.outages(MS * 10).unwrap();
+    assert_eq!((outages.times, outages.lost), (1, 20));
+    let blocks = round.loss_blocks();
+    assert_eq!((blocks.len(), blocks.iter().sum::<f64>()), (8, 2.0));
+}
