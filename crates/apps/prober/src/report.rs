@@ -119,7 +119,8 @@ impl Findings {
         let fate = match unknown {
             0 => None,
             1 => Some(
-                "the fate of a request that came meanwhile is unknown, and it is not counted as lost".to_owned(),
+                "the fate of a request that came meanwhile is unknown, and it is not counted as lost"
+                    .to_owned(),
             ),
             many => Some(format!(
                 "the fate of {many} requests that came meanwhile is unknown, and they are not counted as lost"

@@ -248,8 +248,7 @@ impl EchoRound {
         numbers.sort_unstable();
         let after_the_last = asked - numbers.last().map_or(0, |last| last + 1).min(asked);
         let abandoned = self.counts.abandoned.saturating_sub(self.unknown.len() as u64);
-        let is_known =
-            self.counts.not_sent == self.log.not_sent.len() as u64 && abandoned <= after_the_last;
+        let is_known = self.counts.not_sent == self.log.not_sent.len() as u64 && abandoned <= after_the_last;
         is_known.then(|| (numbers, asked - abandoned))
     }
 

@@ -672,10 +672,15 @@ fn taken_back(limit: Limit, unsettled: Option<String>) -> Limit {
 fn undecided(rounds: &[&TcpRound]) -> Limit {
     let has_reports =
         |round: &&TcpRound| round.ended.tcp_sender.is_some() && round.ended.tcp_receiver.is_some();
+    let is_interrupted = |round: &&TcpRound| round.ended.outcome == Outcome::Interrupted;
     let why = if !rounds.iter().any(has_reports) {
         "the transfer ended before both ends had reported"
     } else if rounds.iter().all(|round| round.carried_nothing()) {
-        "nothing of what was sent arrived"
+        if rounds.iter().all(is_interrupted) {
+            "it was ended before anything had arrived"
+        } else {
+            "nothing of what was sent arrived"
+        }
     } else {
         "too little arrived to tell a rate"
     };

@@ -156,14 +156,23 @@ mod tests {
     #[test]
     fn a_test_that_took_longer_than_asked_for_says_so_in_its_record() {
         let seconds = Span::from_secs;
-        let said = |left_out: &LeftOut, took| left_out.overrun(seconds(took), seconds(15), "it was slow".into());
+        let said =
+            |left_out: &LeftOut, took| left_out.overrun(seconds(took), seconds(15), "it was slow".into());
         let mut left_out = planned(None);
         assert_eq!(said(&left_out, 16), None);
         assert_eq!(said(&left_out, 22).unwrap(), "the test took 22.0 s instead of 15.0 s: it was slow");
         left_out.announcement(1, 2, Some("22s"));
-        assert!(said(&left_out, 22).unwrap().ends_with("a round trip of 24.0 ms needs as much for the least of it"));
+        assert!(
+            said(&left_out, 22)
+                .unwrap()
+                .ends_with("a round trip of 24.0 ms needs as much for the least of it")
+        );
         left_out.longer = Some("ends of transfers have taken 7.00 s longer than planned".to_owned());
-        assert!(said(&left_out, 22).unwrap().ends_with("15.0 s: ends of transfers have taken 7.00 s longer than planned"));
+        assert!(
+            said(&left_out, 22)
+                .unwrap()
+                .ends_with("15.0 s: ends of transfers have taken 7.00 s longer than planned")
+        );
     }
 
     #[test]

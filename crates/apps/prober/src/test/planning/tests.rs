@@ -261,13 +261,8 @@ fn a_path_without_a_flow_of_datagrams_has_no_time_for_udp() {
 #[test]
 fn a_test_does_not_say_three_times_how_long_it_takes() {
     let second = Span::from_secs(1);
-    let first = Promise {
-        ends: second * 16,
-        fills: second * 16,
-        announced: second * 16,
-        tolerance: second,
-        said: 1,
-    };
+    let first =
+        Promise { ends: second * 16, fills: second * 16, announced: second * 16, tolerance: second, said: 1 };
     assert_eq!(first.judge(second * 10, second * 7, Span::ZERO, true), Rest::Fits);
     let Rest::Takes(next) = first.judge(second * 12, second * 8, Span::ZERO, true) else { panic!() };
     assert_eq!((next.ends, next.said), (second * 20, 2), "transfers do not fill the margin");
