@@ -226,8 +226,8 @@ impl EchoRun {
     pub(crate) fn forget_its_end(&mut self) {
         let round = std::mem::take(&mut self.round);
         let silent = std::mem::take(&mut self.lost_at_end);
-        let known = self.unanswered.len().saturating_sub(usize::try_from(silent).unwrap_or(usize::MAX));
-        self.unanswered.truncate(known);
+        let last_answered = round.last_answered();
+        self.unanswered.retain(|lost| lost.came_late || Some(lost.number) < last_answered);
         self.round = round.not_knowing_of(silent);
     }
 }

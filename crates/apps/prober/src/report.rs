@@ -95,7 +95,7 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Whether requests over UDP had no answer in time.
+    /// Whether requests had no answer in time.
     fn has_unanswered(&self) -> bool {
         let beside = self.tcp.iter().filter_map(|round| round.load.as_ref());
         self.idle.iter().chain(&self.idle_tcp).chain(beside).any(|run| !run.unanswered.is_empty())
@@ -126,8 +126,11 @@ impl Findings {
                 "the fate of {many} requests that came meanwhile is unknown, and they are not counted as lost"
             )),
         };
-        let left_out = (untimed > 0)
-            .then(|| format!("the round trips of {untimed} requests that met that time are left out"));
+        let left_out = match untimed {
+            0 => None,
+            1 => Some("the round trip of a request that met that time is left out".to_owned()),
+            many => Some(format!("the round trips of {many} requests that met that time are left out")),
+        };
         let what: Vec<String> = fate.into_iter().chain(left_out).collect();
         let what = if what.is_empty() {
             "what it owed an answer then was answered late".to_owned()
@@ -273,6 +276,8 @@ pub(crate) fn finish(
         let of_udp = udp::warnings(&found.udp, result.unreachable.is_some());
         warnings.extend(of_udp.into_iter().map(|warning| format!("{name}: {warning}")));
         warnings.extend(route::Shift::of(found).map(|shift| shift.warning(result.version)));
+        let ways = [Direction::Reverse, Direction::Forward].into_iter();
+        warnings.extend(ways.filter_map(|way| comparison::did_not_last(result, found, way)));
         warnings.extend(latency::bad_answers(found).map(|warning| format!("{name}: {warning}")));
         warnings.extend(latency::kept_in(found).map(|warning| format!("{name}: {warning}")));
         warnings.extend(outages::warning(found).map(|warning| format!("{name}: {warning}")));
@@ -475,8 +480,6 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
             let why = it.remarks.iter().find(|remark| remark.starts_with("no echo of"))?;
             Some(format!("{name}: {why}"))
         }));
-        let ways = [Direction::Reverse, Direction::Forward];
-        warnings.extend(ways.into_iter().filter_map(|way| comparison::did_not_last(result, way)));
         let silent = hole::explains(result);
         let ended = result.tcp.iter().filter(|tcp| !(silent && tcp.carried_nothing()));
         warnings.extend(ends::warnings(ended).into_iter().map(|warning| format!("{name}: {warning}")));

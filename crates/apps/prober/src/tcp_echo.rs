@@ -130,7 +130,6 @@ impl TcpEcho {
             why_not_sent: None,
             stamp_fallbacks: None,
             began_at: start,
-            // TCP would have sent the others again: none of these is lost by a responder's standstill.
             unanswered: ended.late,
             afterwards: Afterwards::default(),
             lost_at_end: ended.lost_at_end,
@@ -199,7 +198,8 @@ struct Ended {
     lost_at_end: u64,
     /// When the first request left that has no answer, where the run ended before one came.
     silent_from: Option<Mono>,
-    /// Requests that count as lost because their answers came too late.
+    /// Requests that count as lost because their answers came too late. TCP would have sent others
+    /// again: none of those is lost by a responder's standstill.
     late: Vec<Unanswered>,
     /// The connection was silent for longer than an answer is waited for, which ended the run.
     gave_up: bool,

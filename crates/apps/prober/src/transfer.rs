@@ -255,8 +255,8 @@ pub(crate) struct UdpRound {
     pub(crate) ended: Ended,
     /// Another stream ran at the same time.
     pub(crate) at_once: bool,
-    /// For how long nothing came over the session's own connection either while it ran, where that
-    /// was long.
+    /// For how long nothing came over the session's own connection while it ran, where that was
+    /// long.
     pub(crate) silence: Option<Span>,
 }
 
@@ -437,7 +437,7 @@ fn run(
     if let Some(session) = lane.session() {
         session.note_udp(came.sum::<u64>() + echoes.as_ref().map_or(0, EchoRun::answers));
         let last = session.link.last_silence().filter(|(_, until)| *until > began_at);
-        silence = last.map(|(from, until)| until - from);
+        silence = last.map(|(from, until)| until - from.max(began_at));
     }
     if let Some(cause) = failure {
         lane.fail("measure throughput", cause);

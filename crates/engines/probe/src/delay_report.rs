@@ -51,6 +51,12 @@ struct Sample {
     responder: Span,
 }
 
+impl Sample {
+    fn came_at(&self) -> Mono {
+        self.sent_at + self.application
+    }
+}
+
 /// The worst clock and the largest stamp error of what was logged.
 #[derive(Debug, Clone, Copy)]
 struct Clocks {
@@ -127,9 +133,10 @@ pub struct EchoRound {
     /// Numbers of requests of which nobody knows what became, in order, as far as they are known.
     /// Requests after the last answer need not be among them.
     unknown: Vec<u64>,
-    /// Numbers of requests that were answered while the responder's program did not run, which
-    /// tells nothing of the path.
-    untimed: Vec<u64>,
+    /// Requests that were answered when the responder's program went on after a standstill, in
+    /// order: their round trips tell nothing of the path, and what the application met all the
+    /// same.
+    untimed: Vec<Sample>,
 }
 
 impl EchoRound {
@@ -171,19 +178,23 @@ impl EchoRound {
         self
     }
 
-    /// Leaves out the round trips of requests that were on their way in one of these times, as far
-    /// as the responder's own time is not taken out of them; the counts stay. Says how many these
-    /// are.
+    /// Leaves out the round trips of requests that waited for the responder's program to go on,
+    /// which did not run for a part of each of these times, as far as its own time is not taken out
+    /// of them. No answer leaves a program that does not run, so that part is in the longest time
+    /// without an answer. The counts stay, and so does what the application met. Says how many
+    /// these are.
     pub fn leave_out_of(&mut self, times: &[(Mono, Mono)]) -> u64 {
-        let met = |sample: &Sample| {
-            let came_at = sample.sent_at + sample.application;
-            sample.responder == UNKNOWN
-                && times.iter().any(|(from, until)| sample.sent_at <= *until && came_at >= *from)
+        let mut came: Vec<Mono> = self.log.samples.iter().map(Sample::came_at).collect();
+        came.sort_unstable();
+        let went_on: Vec<Mono> = times.iter().filter_map(|time| longest_gap_ends(&came, *time)).collect();
+        let waited = |sample: &Sample| {
+            let waited_then = |at: &Mono| sample.sent_at < *at && sample.came_at() >= *at;
+            sample.responder == UNKNOWN && went_on.iter().any(waited_then)
         };
         let before = self.untimed.len();
-        self.untimed.extend(self.log.samples.iter().filter(|sample| met(sample)).map(|sample| sample.seq));
-        self.untimed.sort_unstable();
-        self.log.samples.retain(|sample| !met(sample));
+        self.untimed.extend(self.log.samples.iter().filter(|sample| waited(sample)));
+        self.untimed.sort_unstable_by_key(|sample| sample.seq);
+        self.log.samples.retain(|sample| !waited(sample));
         (self.untimed.len() - before) as u64
     }
 
@@ -244,7 +255,8 @@ impl EchoRound {
     fn not_lost(&self) -> Option<(Vec<u64>, u64)> {
         let asked = self.counts.sent() + self.counts.not_sent;
         let mut numbers: Vec<u64> = self.log.samples.iter().map(|sample| sample.seq).collect();
-        self.without_verdict().for_each(|others| numbers.extend(others));
+        numbers.extend(self.unknown.iter().chain(&self.log.not_sent));
+        numbers.extend(self.untimed.iter().map(|sample| sample.seq));
         numbers.sort_unstable();
         let after_the_last = asked - numbers.last().map_or(0, |last| last + 1).min(asked);
         let abandoned = self.counts.abandoned.saturating_sub(self.unknown.len() as u64);
@@ -252,17 +264,11 @@ impl EchoRound {
         is_known.then(|| (numbers, asked - abandoned))
     }
 
-    /// The numbers of requests that have no round trip here and are not lost, of each kind in
-    /// order.
-    fn without_verdict(&self) -> impl Iterator<Item = &Vec<u64>> {
-        [&self.unknown, &self.untimed, &self.log.not_sent].into_iter()
-    }
-
     /// How many requests with these numbers have no round trip here and are not lost.
     fn without_verdict_among(&self, numbers: &Range<u64>) -> u64 {
-        let below = |some: &Vec<u64>, end: u64| some.partition_point(|number| *number < end);
-        let among = |some: &Vec<u64>| below(some, numbers.end).saturating_sub(below(some, numbers.start));
-        self.without_verdict().map(among).sum::<usize>() as u64
+        let among = |some: &[u64]| count_between(some, numbers, |number| *number);
+        let untimed = count_between(&self.untimed, numbers, |sample| sample.seq);
+        (among(&self.unknown) + among(&self.log.not_sent) + untimed) as u64
     }
 
     /// Delay variation of blocks of neighbours, in nanoseconds: 95th percentile minus minimum of
@@ -326,6 +332,28 @@ impl EchoRound {
     }
 }
 
+/// How many of these, in order of their numbers, have one within the range.
+fn count_between<T>(some: &[T], numbers: &Range<u64>, number: impl Fn(&T) -> u64) -> usize {
+    let below = |end: u64| some.partition_point(|one| number(one) < end);
+    below(numbers.end).saturating_sub(below(numbers.start))
+}
+
+/// When the longest time without an answer ends within these bounds, of answers in the order in
+/// which they came.
+fn longest_gap_ends(came: &[Mono], (from, until): (Mono, Mono)) -> Option<Mono> {
+    let first = came.partition_point(|at| *at < from);
+    let within = came[first..].iter().take_while(|at| **at <= until);
+    let (mut before, mut longest) = (from, None);
+    for at in within {
+        let gap = *at - before;
+        if longest.is_none_or(|(length, _)| gap > length) {
+            longest = Some((gap, *at));
+        }
+        before = *at;
+    }
+    longest.map(|(_, end)| end)
+}
+
 /// What the figures must say about themselves.
 #[derive(Debug, Clone)]
 pub struct Context {
@@ -352,7 +380,8 @@ pub struct Context {
 /// The delay over all `rounds`, trains with the same plan over the same IP version.
 pub fn latency(rounds: &[EchoRound], context: &Context) -> LatencyResult {
     let samples = || rounds.iter().flat_map(|round| &round.log.samples);
-    let of = |field: fn(&Sample) -> Span| summary::of_delays(&samples().map(field).collect::<Vec<_>>());
+    // What waited for a responder that did not run is the application's delay, and not the path's.
+    let met = || rounds.iter().flat_map(|round| round.log.samples.iter().chain(&round.untimed));
     let rtts: Vec<Span> = samples().map(|sample| sample.rtt).collect();
     let held: Vec<Span> = samples().map(|sample| sample.responder).filter(|held| *held != UNKNOWN).collect();
     // A gap between rounds: the last request of one and the first of the next are no neighbours.
@@ -363,7 +392,7 @@ pub fn latency(rounds: &[EchoRound], context: &Context) -> LatencyResult {
     let health = Health { not_sent: Some(sum(|counts| counts.not_sent)), ..context.health.clone() };
     // In a closed loop a request is due when the one before has its verdict: nothing to correct.
     let from_due: Option<Vec<Span>> =
-        context.pacing.arrivals().map(|_| samples().map(|sample| sample.from_due).collect());
+        context.pacing.arrivals().map(|_| met().map(|sample| sample.from_due).collect());
     LatencyResult {
         pedigree,
         payload: context.payload,
@@ -382,7 +411,7 @@ pub fn latency(rounds: &[EchoRound], context: &Context) -> LatencyResult {
         bad: sum(EchoCounts::bad),
         patience: context.patience,
         rtt: summary::of_delays(&rtts),
-        rtt_application: of(|sample| sample.application),
+        rtt_application: summary::of_delays(&met().map(|sample| sample.application).collect::<Vec<_>>()),
         rtt_from_due: from_due.as_deref().and_then(summary::of_delays),
         tail: tail(&rtts),
         tail_from_due: from_due.as_deref().and_then(tail),

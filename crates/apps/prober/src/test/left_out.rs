@@ -38,7 +38,7 @@ impl LeftOut {
         phases: Option<&'static str>,
         enough: Option<String>,
     ) {
-        self.planned = Some(Planned { budget, round_trip, phases, enough });
+        self.planned = Some(Planned { budget, round_trip, phases, enough, is_longer: false });
     }
 
     /// Nothing was carried, whatever the time.

@@ -1,5 +1,5 @@
-//! Why a difference between the versions may say nothing of them: what the path did meanwhile hit one
-//! of them alone, or they were not measured alike.
+//! Why a difference between the versions may say nothing of them: what the path did meanwhile hit
+//! one of them alone, or they were not measured alike.
 
 use netaware_probe::compare::Share;
 use netaware_record::{Direction, LimitedBy, Metric, Outcome, StreamEnd, TcpResult, VersionResult};
@@ -9,17 +9,17 @@ use super::super::route::Shift;
 use super::super::{Findings, tcp};
 use super::{Pair, goodput, idle_share, share, transfers, udp};
 use crate::echo::EchoRun;
-use crate::transfer::TcpRound;
+use crate::transfer::{TcpRound, UdpRound};
 
 impl Pair<'_> {
     /// Why a difference of what both were measured with says nothing of the versions.
     pub(super) fn doubt(&self, metric: Metric, direction: Direction) -> Option<String> {
         match metric {
             Metric::TcpSingle | Metric::TcpParallel | Metric::LoadedRtt => {
-                let both = || [self.v4, self.v6].into_iter();
-                let broken = both().find_map(|result| broke_off(result, metric, direction));
+                let both = || [(self.v4, self.f4), (self.v6, self.f6)].into_iter();
+                let broken = both().find_map(|(result, _)| broke_off(result, metric, direction));
                 broken
-                    .or_else(|| both().find_map(|result| did_not_last(result, direction)))
+                    .or_else(|| both().find_map(|(result, found)| did_not_last(result, found, direction)))
                     .or_else(|| self.moved(|_| true))
                     .or_else(|| self.changed())
                     .or_else(|| self.shared_links(metric, direction))
@@ -104,7 +104,8 @@ impl Pair<'_> {
     fn silence(&self, direction: Direction) -> Option<String> {
         [(self.v4, self.f4), (self.v6, self.f6)].into_iter().find_map(|(result, found)| {
             let rounds = found.udp.iter().filter(|round| round.order.plan.direction == direction);
-            let silence = rounds.filter(|round| round.carried_nothing()).filter_map(|it| it.silence).max()?;
+            let silence =
+                rounds.filter(|round| fell_into_silence(round)).filter_map(|it| it.silence).max()?;
             Some(format!("over {} nothing at all came for {silence}, as in an outage", result.version.name()))
         })
     }
@@ -164,6 +165,11 @@ fn outlasts(mut times: impl Iterator<Item = Span>, found: &Findings) -> bool {
     found.longest_pause.is_some_and(|pause| times.any(|time| time > pause))
 }
 
+/// Whether nothing came of it while nothing came over the session's connection either.
+fn fell_into_silence(round: &UdpRound) -> bool {
+    round.silence.is_some() && round.carried_nothing()
+}
+
 fn unlike(rates: impl Iterator<Item = BitRate>, direction: Direction, version: &str) -> Option<String> {
     let rates: Vec<BitRate> = rates.collect();
     let (slow, fast) = (rates.iter().min()?, rates.iter().max()?);
@@ -201,7 +207,16 @@ fn broke_off(result: &VersionResult, metric: Metric, direction: Direction) -> Op
 
 /// UDP was sent at less than TCP had reached, and much of it was lost. The path changed, a token
 /// bucket was empty by then, or something on the way carries less of UDP than of TCP.
-pub(in crate::report) fn did_not_last(result: &VersionResult, direction: Direction) -> Option<String> {
+pub(in crate::report) fn did_not_last(
+    result: &VersionResult,
+    found: &Findings,
+    direction: Direction,
+) -> Option<String> {
+    let of_direction = |round: &&UdpRound| round.order.plan.direction == direction;
+    if found.udp.iter().filter(of_direction).any(fell_into_silence) {
+        // An outage says nothing of the rate.
+        return None;
+    }
     let tcp = || result.tcp.iter().filter(|tcp| tcp.pedigree.direction == direction);
     let reached = tcp().filter_map(|tcp| tcp.goodput).max()?;
     // Losses that TCP met as well are the path's at any rate.
@@ -289,7 +304,6 @@ mod tests {
 
     use super::super::super::{Across, Path, outages};
     use super::*;
-    use crate::transfer::UdpRound;
 
     /// An outage of 80 ms each 15 s, of which two fell into the turns of one version.
     #[test]

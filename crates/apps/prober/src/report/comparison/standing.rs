@@ -25,11 +25,12 @@ impl Reasons {
     /// Of IPv4 and of IPv6.
     pub(super) fn standings<'a>(&'a self, pair: &Pair<'a>) -> [Standing<'a>; 2] {
         let both = [(pair.v4, pair.f4), (pair.v6, pair.f6)];
+        let out = both.map(|(result, _)| unreached(result));
         [0, 1].map(|n| {
             let (result, found) = both[n];
             Standing {
-                // A silence of both says nothing of either.
-                out: unreached(result).filter(|_| !found.is_silence_shared),
+                // A silence that the other one outlived says nothing of either.
+                out: out[n].filter(|_| !found.is_silence_shared || out[1 - n].is_some()),
                 is_broken: result.unreachable.is_some(),
                 stalled: stalled(result).or(self.cut[n].as_deref()),
                 lacks: &self.lacks[n],

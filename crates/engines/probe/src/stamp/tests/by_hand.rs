@@ -268,8 +268,8 @@ fn what_a_stopped_reflector_dropped_is_not_lost_on_the_way_there() {
     }
 }
 
-/// Of 150 packets that a stopped reflector held, one or two were "lost on the way down": its answers
-/// left at once, and the last ones waited for the others.
+/// Of 150 packets that a stopped reflector held, one or two were "lost on the way down": its
+/// answers left at once, and the last ones waited for the others.
 #[test]
 fn an_answer_that_waited_for_others_after_a_standstill_is_not_lost_on_the_way_back() {
     let mut flow = flow(40);
