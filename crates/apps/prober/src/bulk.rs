@@ -3,6 +3,7 @@
 //! The data moves in threads of its own; this one only listens: to the responder's control messages
 //! and to the local slices. Several transfers at once are what `--bidir` is.
 
+mod crowding;
 mod local;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -21,6 +22,7 @@ use netaware_wire::control::{
 };
 use netaware_wire::preface::Role;
 
+use self::crowding::{Crowding, GAVE_WAY};
 use self::local::{Attached, Before, Local, move_data, options_of_tcp, options_of_udp};
 use crate::attach;
 use crate::session::{Session, phase_deadline, test_of};
@@ -30,6 +32,8 @@ use crate::stage::Cause;
 pub(crate) struct Job {
     pub(crate) plan: BulkPlan,
     pub(crate) affinity: Vec<usize>,
+    /// It ends where the path has come to carry far less.
+    pub(crate) gives_way: bool,
 }
 
 /// TCP or UDP.
@@ -76,6 +80,8 @@ pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     /// Why it ended before its time, in words; `None` if it did not, or if nobody knows.
     pub(crate) early: Option<String>,
+    /// It was ended here because the path had come to carry far less.
+    pub(crate) gave_way: bool,
     /// What had to be repeated around the data.
     pub(crate) exchanges: Exchanges,
     /// Bytes of an IP packet that this host sends over the path at most, if the system tells.
@@ -88,7 +94,7 @@ impl Ended {
     pub(crate) fn may_have_been_cut(&self) -> bool {
         let tcp = self.tcp_sender.as_ref().map(|end| end.outcome);
         let sender = tcp.or(self.udp_sender.as_ref().map(|end| end.outcome));
-        self.outcome != Outcome::Complete && sender != Some(Outcome::Complete)
+        self.outcome != Outcome::Complete && sender != Some(Outcome::Complete) && !self.gave_way
     }
 }
 
@@ -159,7 +165,6 @@ fn pump(
     let mut unheard = Unheard::of(transfers, planned_end, session.round_trip());
     let mut deadline = phase_deadline(longest + session.patience());
     let mut stopping = false;
-    let mut has_said_draining = false;
     while transfers.iter().any(|t| t.remote.is_none() || !t.local_is_over()) {
         if stop.is_raised() && !stopping {
             stopping = true;
@@ -175,6 +180,11 @@ fn pump(
             return Err(Cause::Silent(session.patience()));
         }
         let message = session.next(looked_at + LISTEN)?;
+        for transfer in transfers.iter_mut().filter(|transfer| transfer.is_to_give_way()) {
+            transfer.ended.gave_way = true;
+            transfer.stop.raise();
+            session.link.send(&ClientMessage::Stop { test: transfer.test })?;
+        }
         // Time in which this host did not run is nobody's delay.
         let held_up = clock::now() - looked_at - LISTEN;
         if held_up > HELD_UP {
@@ -202,15 +212,15 @@ fn pump(
                 let now = clock::now();
                 deadline = deadline.max(now + session.patience()).min(latest.max(deadline));
                 unheard.moved(now);
-                if now > worth_saying && !has_said_draining {
-                    has_said_draining = true;
+                // Whoever waits decides when that is news.
+                if now > worth_saying {
                     on_tick(transfer.plan.direction(), Tick::Draining((latest - now).or_zero()));
                 }
             }
         }
         let gives_up = deadline + session.link.allowance();
         let overdue = unheard.worth_saying(clock::now(), gives_up);
-        if let Some(at_most) = overdue.filter(|_| !stopping && !has_said_draining) {
+        if let Some(at_most) = overdue.filter(|_| !stopping) {
             on_tick(transfers[0].plan.direction(), Tick::Unheard(at_most));
         }
     }
@@ -301,6 +311,10 @@ struct Transfer {
     received: ByteCount,
     /// The user wants no more of it.
     is_asked_to_stop: bool,
+    /// Of a stream whose rate nobody typed.
+    crowding: Option<Crowding>,
+    /// It overfills its path.
+    crowds: bool,
     /// What the responder has said against the session as a whole.
     objection: Option<String>,
     /// Segments of the control connection that had been sent again when the stream began, if the
@@ -352,6 +366,8 @@ impl Transfer {
             before: Before::now(session),
             received: ByteCount(0),
             is_asked_to_stop: false,
+            crowding: job.gives_way.then(|| Crowding::over(session.round_trip())),
+            crowds: false,
             objection: None,
             retransmits: now,
         })
@@ -378,6 +394,11 @@ impl Transfer {
         Ok(())
     }
 
+    /// Whether it has to end because the path has come to carry far less, and has not been ended.
+    fn is_to_give_way(&self) -> bool {
+        self.crowds && !self.ended.gave_way && !self.is_asked_to_stop && self.remote.is_none()
+    }
+
     fn local_is_over(&self) -> bool {
         self.local.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -400,6 +421,7 @@ impl Transfer {
         match &tick {
             Tick::Receiver(tick) => {
                 self.received += tick.bytes;
+                self.crowds |= self.crowding.as_mut().is_some_and(|crowding| crowding.observe(tick));
                 self.ended.receiver_ticks.push(*tick);
             }
             Tick::Sender(tick) => self.ended.sender_ticks.push(*tick),
@@ -475,7 +497,7 @@ impl Transfer {
         let told = self.ended.outcome;
         if let Some(mut local) = local {
             let own = local.outcome();
-            self.ended.outcome = own.max(told);
+            self.ended.outcome = if self.ended.gave_way { Outcome::Failed } else { own.max(told) };
             // It was stopped because something had failed.
             if self.ended.outcome == Outcome::Failed && own == Outcome::Interrupted {
                 local.set_outcome(Outcome::Failed);
@@ -502,7 +524,8 @@ impl Transfer {
             }
             Some(EndReport::Echo { .. } | EndReport::Trains { .. }) | None => self.piece_together(),
         }
-        self.ended.outcome = outcome_of(&self.ended, reported);
+        self.ended.outcome =
+            if self.ended.gave_way { Outcome::Failed } else { outcome_of(&self.ended, reported) };
         self.ended.early = early.filter(|_| self.ended.outcome != Outcome::Complete);
         self.ended
     }
@@ -522,8 +545,10 @@ impl Transfer {
             let said = self.ended.outcome == Outcome::Interrupted && self.remote.is_some();
             said.then(|| "the responder ended it".to_owned())
         };
+        let gave_way = self.ended.gave_way.then(|| GAVE_WAY.to_owned());
         failed
             .map(str::to_owned)
+            .or(gave_way)
             .or(stopped)
             .or_else(|| self.objection.clone())
             .or_else(|| self.vain())

@@ -618,7 +618,10 @@ impl Course {
         };
         watch.phase(what, Some(lane.version));
         let rate = if carried.typed.is_some() { rate } else { paceable(lane, rate, largest) };
-        let order = UdpOrder::paced(direction, duration, largest, rate, TICK);
+        let order = UdpOrder {
+            is_derived: carried.typed.is_none(),
+            ..UdpOrder::paced(direction, duration, largest, rate, TICK)
+        };
         let began_at = clock::now();
         found.udp.extend(transfer::udp(lane, &request.target, &[order], stop, watch));
         let over = clock::now() - began_at - duration;
@@ -649,8 +652,11 @@ impl Course {
 
 /// What TCP showed that a single stream of datagrams may go by: the latest rate of several streams,
 /// and no more than one stream alone had once it had warmed up, where others' flows have a fair
-/// share each. What an outage fell into counts only where there is nothing else.
+/// share each. What an outage fell into counts only where there is nothing else; but what came
+/// behind one of the latest transfer is the latest that is known of the path, and bounds the rest.
 fn for_one_flow(seen: &[(u16, Seen)]) -> Option<SendRate> {
+    let cut = seen.last().map(|(_, last)| last).filter(|last| last.is_cut);
+    let bound = cut.and_then(|last| last.lately.or(last.mean));
     let whole: Vec<(u16, Seen)> = seen.iter().filter(|(_, seen)| !seen.is_cut).copied().collect();
     let seen = if whole.iter().any(|(_, seen)| seen.lasting().is_some()) { &whole } else { seen };
     let latest = |is_wanted: &dyn Fn(u16, &Seen) -> bool| {
@@ -659,7 +665,8 @@ fn for_one_flow(seen: &[(u16, Seen)]) -> Option<SendRate> {
     };
     let one = latest(&|streams, seen| streams == 1 && !seen.is_lower_bound);
     let several = latest(&|streams, _| streams > 1).or_else(|| latest(&|_, _| true))?;
-    Some(one.map_or(several, |one| several.min(one)))
+    let known = one.map_or(several, |one| several.min(one));
+    Some(bound.map_or(known, |bound| known.min(bound)))
 }
 
 /// Waits until what came before, such as the search for the path MTU, has left the path's queues: a
@@ -784,6 +791,14 @@ mod tests {
         assert_eq!(for_one_flow(&[(1, seen(33_700, false)), (4, cut(746))]), Some(rate(33_700)));
         assert_eq!(for_one_flow(&[(1, cut(900)), (4, cut(746))]), Some(rate(746)));
         assert_eq!(for_one_flow(&[]), None);
+        // A hand-over to 1 Mbit/s, behind which UDP went on at 80 % of 50.
+        let fell = Seen { lately: Some(rate(980)), ..cut(40_000) };
+        assert_eq!(for_one_flow(&[(1, seen(50_000, false)), (4, fell)]), Some(rate(980)));
+        // The next transfer shows what the path carries now.
+        assert_eq!(for_one_flow(&[(1, fell), (4, seen(1_900, false))]), Some(rate(1_900)));
+        // Nothing came behind it.
+        let died = Seen { mean: Some(rate(20_000)), ..cut(40_000) };
+        assert_eq!(for_one_flow(&[(1, seen(50_000, false)), (4, died)]), Some(rate(20_000)));
     }
 
     #[test]

@@ -133,6 +133,9 @@ pub(crate) struct UdpOrder {
     /// Rates on the wire are those of tagged frames.
     pub(crate) vlan: bool,
     pub(crate) planned: Option<SendRate>,
+    /// Nobody typed the rate: it follows from what the path was seen to carry, and the stream ends
+    /// where that has come to be far less.
+    pub(crate) is_derived: bool,
     pub(crate) affinity: Vec<usize>,
     pub(crate) tell_every: Option<Span>,
 }
@@ -166,6 +169,7 @@ impl UdpOrder {
             },
             vlan: false,
             planned: Some(rate),
+            is_derived: false,
             affinity: Vec::new(),
             tell_every: None,
         }
@@ -291,6 +295,8 @@ pub(crate) fn tcp(
     let job = |(order, plan): (&TcpOrder, &TcpPlan)| Job {
         plan: BulkPlan::Tcp(plan.clone()),
         affinity: order.affinity.clone(),
+        // TCP listens to losses by itself.
+        gives_way: false,
     };
     let jobs = orders.iter().zip(&plans).map(job).collect();
     let tell_every = orders.first().and_then(|order| order.tell_every);
@@ -374,8 +380,11 @@ pub(crate) fn udp(
             UdpOrder { plan, planned: rate, ..order.clone() }
         })
         .collect();
-    let job =
-        |order: &UdpOrder| Job { plan: BulkPlan::Udp(order.plan.clone()), affinity: order.affinity.clone() };
+    let job = |order: &UdpOrder| Job {
+        plan: BulkPlan::Udp(order.plan.clone()),
+        affinity: order.affinity.clone(),
+        gives_way: order.is_derived,
+    };
     let jobs = orders.iter().map(job).collect();
     let tell_every = orders.first().and_then(|order| order.tell_every);
     let Ran { ended, silence, .. } = run(lane, target, jobs, None, tell_every, stop, watch);

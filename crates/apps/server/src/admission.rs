@@ -242,11 +242,11 @@ mod tests {
     #[test]
     fn first_come_first_served_and_everybody_knows_their_place() {
         let mut queue = one_slot();
-        assert_eq!(reserve(&mut queue, 0, 1, 10), [admitted(1, 32)]);
+        assert_eq!(reserve(&mut queue, 0, 1, 10), [admitted(1, 40)]);
         assert_eq!(reserve(&mut queue, 2, 2, 20), [queued(2, 1, 8)]);
         assert_eq!(reserve(&mut queue, 3, 3, 30), [queued(3, 2, 27)]);
-        assert_eq!(leave(&mut queue, 4, 1), [admitted(2, 47), queued(3, 1, 20)]);
-        assert_eq!(leave(&mut queue, 24, 2), [admitted(3, 62)]);
+        assert_eq!(leave(&mut queue, 4, 1), [admitted(2, 55), queued(3, 1, 20)]);
+        assert_eq!(leave(&mut queue, 24, 2), [admitted(3, 70)]);
         assert_eq!(leave(&mut queue, 25, 3), []);
     }
 
@@ -270,7 +270,7 @@ mod tests {
             reserve(&mut queue, 0, n, 10);
         }
         assert_eq!(leave(&mut queue, 1, 2), [queued(3, 1, 9)]);
-        assert_eq!(leave(&mut queue, 2, 1), [admitted(3, 32)]);
+        assert_eq!(leave(&mut queue, 2, 1), [admitted(3, 40)]);
     }
 
     #[test]
@@ -301,8 +301,8 @@ mod tests {
     #[test]
     fn several_slots_are_filled_and_shared_out_in_order() {
         let mut queue = Admission::new(2, Span::from_secs(1000));
-        assert_eq!(reserve(&mut queue, 0, 1, 30), [admitted(1, 62)]);
-        assert_eq!(reserve(&mut queue, 0, 2, 10), [admitted(2, 32)]);
+        assert_eq!(reserve(&mut queue, 0, 1, 30), [admitted(1, 70)]);
+        assert_eq!(reserve(&mut queue, 0, 2, 10), [admitted(2, 40)]);
         assert_eq!(reserve(&mut queue, 0, 3, 10), [queued(3, 1, 10)]);
         assert_eq!(reserve(&mut queue, 0, 4, 10), [queued(4, 2, 20)]);
         assert_eq!(reserve(&mut queue, 0, 5, 10), [queued(5, 3, 30)]);
@@ -317,7 +317,7 @@ mod tests {
         let lease = Span::from_secs(31);
         assert_eq!(queue.notices(), [(s(2), Notice::Admitted { reservation: token(1), lease })]);
         assert_eq!(leave(&mut queue, 2, 1), []);
-        assert_eq!(leave(&mut queue, 3, 2), [admitted(9, 32)]);
+        assert_eq!(leave(&mut queue, 3, 2), [admitted(9, 40)]);
     }
 
     #[test]
@@ -350,7 +350,7 @@ mod tests {
         reserve(&mut queue, 0, 2, 10);
         assert_eq!(reserve(&mut queue, 0, 2, 500), []);
         assert_eq!(reserve(&mut queue, 0, 1, 500), []);
-        assert_eq!(leave(&mut queue, 0, 1), [admitted(2, 32)]);
+        assert_eq!(leave(&mut queue, 0, 1), [admitted(2, 40)]);
     }
 
     #[test]

@@ -159,9 +159,9 @@ impl TcpPlan {
     }
 }
 
-/// The shortest [`TcpPlan::longest_drain`]: ten times 64 kbit/s and 8 kB, and more than most queues
-/// hold.
-pub const MIN_DRAIN: Span = Span::from_secs(12);
+/// The shortest [`TcpPlan::longest_drain`]: a queue of 30 kB takes 12 s at 20 kbit/s, and a segment
+/// that is lost in it comes again behind what is left.
+pub const MIN_DRAIN: Span = Span::from_secs(20);
 /// The longest: nobody waits longer for data that do not count.
 const MAX_DRAIN: Span = Span::from_secs(60);
 
