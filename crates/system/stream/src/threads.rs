@@ -93,8 +93,8 @@ impl Awaited {
         self.running.keeps.as_ref()?.upgrade()
     }
 
-    /// Looks at what the peer has acknowledged. The thread that ended the program may hold the lock,
-    /// so the lock is not waited for.
+    /// Looks at what the peer has acknowledged. The thread that ended the program may hold the
+    /// lock, so the lock is not waited for.
     fn look(&mut self, now: Mono) {
         let Some(shared) = self.keeps() else { return };
         let Some(state) = shared.try_lock() else { return };
