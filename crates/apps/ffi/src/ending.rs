@@ -1,13 +1,12 @@
 //! What a program that ends still owes.
 //!
 //! Bytes given to a plain socket are sent by the kernel though the program has ended. Bytes given
-//! to a stream are sent by a thread of the library, so the library waits for it, for a while, when
-//! the program returns from `main` or calls `exit`. A program that is killed or calls `_exit` takes
-//! with it what the peer does not have.
+//! to a stream are sent by a thread of the library, so the library waits for it when the program
+//! returns from `main` or calls `exit`: as long as the peer acknowledges more, however long that
+//! takes. A program that is killed or calls `_exit` takes with it what the peer does not have.
 
 use std::sync::OnceLock;
 
-use netaware_io::clock;
 use netaware_units::Span;
 
 use crate::{signals, table};
@@ -31,9 +30,10 @@ extern "C" fn at_exit() {
         let _ = std::panic::catch_unwind(|| {
             signals::stop();
             table::clear();
-            netaware_stream::settle(clock::now() + PATIENCE);
+            netaware_stream::settle(PATIENCE);
         });
     }
 }
 
+/// A stream whose peer acknowledges nothing more is waited for so long, and four round trips more.
 const PATIENCE: Span = Span::from_secs(5);

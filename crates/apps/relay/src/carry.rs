@@ -1,6 +1,6 @@
 //! One plain connection over one stream, from the first byte to the last.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::Shutdown;
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ pub(crate) async fn carry(
         Ok((from_local, to_local)) => {
             let last = stream.clone();
             // What was given to the stream has to get there before this end may go.
-            let finished = spawn_blocking(move || last.finish(clock::now() + SETTLING)).await;
+            let finished = spawn_blocking(move || settle(&last)).await;
             tell(number, &stream);
             match finished.map_err(io::Error::other).and_then(|finished| finished) {
                 Ok(()) => info!(
@@ -70,6 +70,23 @@ pub(crate) async fn carry(
             tell(number, &stream);
             abandon(&local, &stream);
             warn!("#{number}: broken off after {took}: {why}");
+        }
+    }
+}
+
+/// Waits until the other relay has everything, as long as it gets more.
+fn settle(stream: &DualStream) -> io::Result<()> {
+    let acknowledged = || stream.status().acknowledged;
+    while_it_moves(acknowledged, || stream.finish(clock::now() + SETTLING))
+}
+
+/// Waits again each time that the time was over and more had been acknowledged meanwhile.
+fn while_it_moves(acknowledged: impl Fn() -> u64, wait: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    loop {
+        let before = acknowledged();
+        match wait() {
+            Err(why) if why.kind() == ErrorKind::TimedOut && acknowledged() > before => {}
+            ended => return ended,
         }
     }
 }
@@ -117,5 +134,42 @@ fn tell(number: u64, stream: &DualStream) {
 const BLOCK: usize = 64 * 1024;
 /// Between looks at what happened to a stream.
 const LOOK: Duration = Duration::from_millis(200);
-/// For the last acknowledgements.
+/// For the last bytes, without any of them being acknowledged.
 const SETTLING: Span = Span::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_that_drains_for_longer_than_one_wait_is_waited_for_again() {
+        let acknowledged = Cell::new(7);
+        let late = || -> io::Result<()> { Err(ErrorKind::TimedOut.into()) };
+        let done = while_it_moves(
+            || acknowledged.get(),
+            || {
+                acknowledged.set(acknowledged.get() + 1);
+                if acknowledged.get() < 10 { late() } else { Ok(()) }
+            },
+        );
+        assert!(done.is_ok() && acknowledged.get() == 10);
+
+        let waits = Cell::new(0);
+        let stuck = while_it_moves(
+            || acknowledged.get(),
+            || {
+                waits.set(waits.get() + 1);
+                late()
+            },
+        );
+        assert_eq!((stuck.unwrap_err().kind(), waits.get()), (ErrorKind::TimedOut, 1));
+
+        let broken = while_it_moves(
+            || acknowledged.replace(acknowledged.get() + 1),
+            || Err(ErrorKind::ConnectionReset.into()),
+        );
+        assert_eq!(broken.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    }
+}

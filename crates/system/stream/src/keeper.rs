@@ -12,6 +12,7 @@ use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::dual::Join;
 
+use crate::draining::{Draining, MOST_PATIENCE};
 use crate::leader::Who;
 use crate::opening;
 use crate::shared::Shared;
@@ -22,7 +23,7 @@ use crate::threads;
 pub(crate) fn start(shared: Arc<Shared>) -> io::Result<()> {
     // What the first attempts have left undone is theirs for a while.
     let first = || Try { next_at: Some(clock::now() + FIRST_RETRY), ..Try::default() };
-    let keeper = Keeper { shared, tries: [first(), first()], released_at: None };
+    let keeper = Keeper { shared, tries: [first(), first()], draining: None };
     let keeps = Arc::downgrade(&keeper.shared);
     threads::start("dual-keeper", Some(keeps), move || keeper.run())
 }
@@ -30,7 +31,8 @@ pub(crate) fn start(shared: Arc<Shared>) -> io::Result<()> {
 struct Keeper {
     shared: Arc<Shared>,
     tries: [Try; 2],
-    released_at: Option<Mono>,
+    /// Since the last holder is gone.
+    draining: Option<Draining>,
 }
 
 /// Attempts to have a connection again.
@@ -53,7 +55,7 @@ impl Keeper {
                 drop(state);
                 clock::sleep_until(now + pause);
             } else {
-                let (wake_at, lingers) = (now + PATROL, self.released_at.is_some());
+                let (wake_at, lingers) = (now + PATROL, self.draining.is_some());
                 let over = |state: &State, _| (!lingers || threads::is_ending()) && is_over(state);
                 let mut state = shared.drive(state, Who::Keeper, None, Some(wake_at), over);
                 if state.released && self.is_done(&state) {
@@ -155,15 +157,17 @@ impl Keeper {
 
     fn is_done(&mut self, state: &State) -> bool {
         let now = clock::now();
-        let since = *self.released_at.get_or_insert(now);
+        let acked = state.stream.acked();
+        let draining = self.draining.get_or_insert_with(|| Draining::new(now, acked));
+        draining.look(now, acked);
         match state.stream.standing() {
             _ if threads::is_ending() && state.stream.is_delivered() => true,
             // An acceptor stays for a peer that may have missed the last acknowledgement.
             Standing::Finished if self.shared.side == Side::Acceptor => {
-                now - since > LINGER || state.links.iter().all(Option::is_none)
+                now - draining.began_at > LINGER || state.links.iter().all(Option::is_none)
             }
             Standing::Finished | Standing::Broken(_) => true,
-            Standing::Open => now - since > RELEASED,
+            Standing::Open => draining.is_stuck(now, MOST_PATIENCE),
         }
     }
 }
@@ -181,5 +185,3 @@ const FIRST_RETRY: Span = Span::from_secs(3);
 const RETRY: Span = Span::from_millis(500);
 const LONGEST_RETRY: Span = Span::from_secs(30);
 const LINGER: Span = Span::from_secs(2);
-/// What is still to be sent gets so long after the last holder is gone.
-const RELEASED: Span = Span::from_secs(60);

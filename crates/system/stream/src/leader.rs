@@ -71,6 +71,11 @@ impl<S: HasLead> Led<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// As [`Self::lock`], if nobody holds it now.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, S>> {
+        self.state.try_lock().ok()
+    }
+
     /// Whoever waits looks again.
     pub(crate) fn call_back(&self) {
         self.bell.ring();

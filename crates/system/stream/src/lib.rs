@@ -21,6 +21,7 @@
 mod asynchronous;
 mod bell;
 pub mod datagram;
+mod draining;
 mod inbox;
 mod judge;
 mod keeper;

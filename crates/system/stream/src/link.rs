@@ -27,6 +27,8 @@ pub(crate) struct Link {
     pub(crate) readable: bool,
     /// The socket took less than there was.
     pub(crate) blocked: bool,
+    /// Since when looks have found something that the peer has not acknowledged.
+    waits_since: Option<Mono>,
 }
 
 #[derive(Debug)]
@@ -85,6 +87,7 @@ impl Link {
             writing: Writing::default(),
             readable: true,
             blocked: false,
+            waits_since: None,
         })
     }
 
@@ -280,18 +283,33 @@ impl Link {
         TcpInfo::read(&self.socket)
     }
 
+    /// Returns how long the peer has had something to acknowledge. It has to be called at each look
+    /// at what the kernel knows.
+    pub(crate) fn waited(&mut self, now: Mono, info: &TcpInfo) -> Span {
+        self.waits_since = waits_since(self.waits_since, now, info);
+        self.waits_since.map_or(Span::ZERO, |since| now - since)
+    }
+
     /// Drops what is queued: the connection is left for good.
     pub(crate) fn reset(&self) {
         let _ = socket2::SockRef::from(&*self.socket).set_linger(Some(std::time::Duration::ZERO));
     }
 }
 
+fn waits_since(before: Option<Mono>, now: Mono, info: &TcpInfo) -> Option<Mono> {
+    (info.unacked > 0).then(|| before.unwrap_or(now))
+}
+
 /// Whether a connection has acknowledged nothing of what it was given for longer than a live one
-/// would take. The only one there is gets more time: there is nowhere else to go.
-pub(crate) fn is_silent(info: &TcpInfo, only: bool) -> bool {
+/// would take. It has `waited` for an acknowledgement; the last one may have come long before that,
+/// in a time without anything to acknowledge. The only connection there is gets more time: there is
+/// nowhere else to go.
+pub(crate) fn is_silent(info: &TcpInfo, waited: Span, only: bool) -> bool {
     let rto = info.rto / (1_i64 << info.backoff.min(16));
-    let patience = if only { ONLY_PATIENCE } else { (rto * 2).clamp(LEAST_PATIENCE, MOST_PATIENCE) };
-    info.unacked > 0 && info.backoff > 0 && info.since_ack > patience
+    // What goes again after the first time-out is acknowledged a round trip later.
+    let most = MOST_PATIENCE.max(rto + info.rtt + LEAST_PATIENCE);
+    let patience = if only { ONLY_PATIENCE.max(most) } else { (rto * 2).clamp(LEAST_PATIENCE, most) };
+    info.unacked > 0 && info.backoff > 0 && info.since_ack.min(waited) > patience
 }
 
 fn some(count: usize) -> io::Result<usize> {
@@ -308,6 +326,7 @@ const KEEPALIVE_GAP: Span = Span::from_secs(3);
 const USER_TIMEOUT_MS: u32 = 30_000;
 /// Two of its time-outs, within these: a dead connection is left within three of them or a second.
 const LEAST_PATIENCE: Span = Span::from_millis(250);
+/// It is more where one time-out and one round trip take longer.
 const MOST_PATIENCE: Span = Span::from_millis(900);
 const ONLY_PATIENCE: Span = Span::from_secs(15);
 
@@ -321,6 +340,42 @@ mod tests {
     use netaware_wire::dual::{Farewell, MAX_DATA};
 
     use super::*;
+
+    fn ms(millis: i64) -> Span {
+        Span::from_millis(millis)
+    }
+
+    /// After the first time-out, which has doubled the next one.
+    fn timed_out(rtt: Span, rto: Span, since_ack: Span) -> TcpInfo {
+        TcpInfo { rtt, rto: rto * 2, backoff: 1, unacked: 1, since_ack, ..TcpInfo::default() }
+    }
+
+    #[test]
+    fn a_long_path_is_not_left_before_a_repeated_segment_can_be_acknowledged() {
+        for (rtt, rto) in [(40, 240), (300, 500), (1200, 1400), (2500, 3300)] {
+            let is_left = |after: i64| is_silent(&timed_out(ms(rtt), ms(rto), ms(after)), ms(after), false);
+            assert!(!is_left(rto + rtt), "{rtt} ms: the acknowledgement comes just now");
+            assert!(is_left(rto + rtt + 251), "{rtt} ms: nothing came");
+        }
+    }
+
+    #[test]
+    fn a_pause_before_a_lost_segment_is_not_silence() {
+        let idle = TcpInfo { since_ack: ms(20_000), ..TcpInfo::default() };
+        let mut waits = waits_since(None, Mono(0) + ms(20_000), &idle);
+        assert_eq!(waits, None);
+        let lost = timed_out(ms(40), ms(240), ms(20_260));
+        for after in [20_010, 20_260] {
+            waits = waits_since(waits, Mono(0) + ms(after), &lost);
+            assert_eq!(waits, Some(Mono(0) + ms(20_010)), "since it was sent");
+        }
+        for only in [false, true] {
+            assert!(!is_silent(&lost, ms(250), only), "it went again just now");
+        }
+        assert!(is_silent(&lost, ms(481), false) && !is_silent(&lost, ms(481), true));
+        assert!(is_silent(&lost, ms(15_001), true));
+        assert_eq!(waits_since(waits, Mono(0) + ms(20_400), &idle), None, "it was acknowledged");
+    }
 
     fn byte(n: usize) -> u8 {
         (n % 251) as u8

@@ -51,6 +51,11 @@ impl Shared {
         self.state.lock()
     }
 
+    /// As [`Self::lock`], if nobody holds it now.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        self.state.try_lock()
+    }
+
     /// A connection belongs to the stream from now on.
     pub(crate) fn join(
         &self,

@@ -213,13 +213,14 @@ impl State {
         let only = self.links.iter().flatten().count() == 1;
         let mut seen = [None; 2];
         for (at, seen) in seen.iter_mut().enumerate() {
-            let Some(link) = &self.links[at] else { continue };
+            let Some(link) = &mut self.links[at] else { continue };
             *seen = link.info();
             let Some(info) = seen else { continue };
+            let waited = link.waited(now, info);
             if info.rtt > Span::ZERO {
                 self.stream.takes(link.ip, info.rtt);
             }
-            if is_silent(info, only) {
+            if is_silent(info, waited, only) {
                 self.lose(now, at, Loss::Silent);
             }
         }

@@ -2,13 +2,15 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use netaware_io::clock;
 use netaware_io::signals::quiet_thread;
 use netaware_units::{Mono, Span};
 
+use crate::draining::Draining;
+use crate::link::Link;
 use crate::shared::Shared;
 
 /// Those that may still run.
@@ -41,29 +43,68 @@ pub(crate) fn is_ending() -> bool {
 }
 
 /// For a program that is about to end, once it has let go of its streams: waits until their peers
-/// have everything, or until then, and for the threads behind them. What a kernel does for plain
-/// sockets after their process, nobody does for these. Streams made afterwards are let go as soon
-/// as their peers have everything.
+/// have everything, and for the threads behind them. It waits no longer for a stream whose peer has
+/// acknowledged nothing more for `patience` and four of its round trips, or for a minute. What a
+/// kernel does for plain sockets after their process, nobody does for these. Streams made
+/// afterwards are let go as soon as their peers have everything.
 ///
 /// Whether all threads have ended. Connections that are being tried are waited for a tenth of a
 /// second at most.
-pub fn settle(until: Mono) -> bool {
+pub fn settle(patience: Span) -> bool {
     ENDING.store(true, Ordering::Release);
-    let tried_until = until.min(clock::now() + TRIED);
-    let mut all = std::mem::take(&mut *running());
-    all.iter().filter_map(|one| one.keeps.as_ref()?.upgrade()).for_each(|shared| shared.call_back());
+    let mut look_at = clock::now();
+    let tried_until = look_at + patience.min(TRIED);
+    let awaited = |running| Awaited { running, draining: Draining::new(look_at, 0) };
+    let mut all: Vec<_> = std::mem::take(&mut *running()).into_iter().map(awaited).collect();
+    all.iter().filter_map(Awaited::keeps).for_each(|shared| shared.call_back());
     loop {
         let now = clock::now();
-        let (ended, left): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.thread.is_finished());
+        let (ended, mut left): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|one| one.running.thread.is_finished());
         for one in ended {
-            let _ = one.thread.join();
+            let _ = one.running.thread.join();
         }
-        let waits = left.iter().any(|one| now < if one.keeps.is_some() { until } else { tried_until });
-        if !waits {
+        if now >= look_at {
+            look_at = now + LOOK_EVERY;
+            for one in &mut left {
+                one.look(now);
+            }
+        }
+        let waits = |one: &Awaited| match one.running.keeps {
+            Some(_) => !one.draining.is_stuck(now, patience),
+            None => now < tried_until,
+        };
+        if !left.iter().any(waits) {
             return left.is_empty();
         }
         all = left;
         clock::sleep_until(now + Span::from_millis(1));
+    }
+}
+
+/// A thread that is waited for at the end of the program.
+struct Awaited {
+    running: Running,
+    draining: Draining,
+}
+
+impl Awaited {
+    fn keeps(&self) -> Option<Arc<Shared>> {
+        self.running.keeps.as_ref()?.upgrade()
+    }
+
+    /// Looks at what the peer has acknowledged. The thread that ended the program may hold the
+    /// lock, so the lock is not waited for.
+    fn look(&mut self, now: Mono) {
+        let Some(shared) = self.keeps() else { return };
+        let Some(state) = shared.try_lock() else { return };
+        // A stream that a thread still holds may be given more bytes without end.
+        if state.released {
+            for info in state.links.iter().flatten().filter_map(Link::info) {
+                self.draining.takes(info.rtt);
+            }
+            self.draining.look(now, state.stream.acked());
+        }
     }
 }
 
@@ -72,3 +113,5 @@ fn running() -> MutexGuard<'static, Vec<Running>> {
 }
 
 const TRIED: Span = Span::from_millis(100);
+/// Between looks at what peers have acknowledged.
+const LOOK_EVERY: Span = Span::from_millis(20);

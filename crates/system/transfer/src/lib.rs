@@ -27,6 +27,7 @@ mod roster;
 mod sender;
 mod sending;
 mod session;
+mod silence;
 mod switching;
 mod tls;
 mod watch;

@@ -30,6 +30,7 @@ pub struct SendReport {
     /// Files that it had already, with the same content.
     pub present: u64,
     /// Bytes of files that travelled; those that travelled again over another stream count again.
+    /// Of a stream that broke only those count that the receiver has acknowledged.
     pub sent: u64,
     /// Bytes that did not travel, because the receiver had them from a transfer that broke off.
     pub resumed: u64,

@@ -22,6 +22,7 @@ use crate::plan::{Entry, Kind, Plan, attributes};
 use crate::report::{Progress, SendReport};
 use crate::retries::Retries;
 use crate::sending::{Next, Sending};
+use crate::silence::Silence;
 use crate::switching::SwitchPlan;
 use crate::tls;
 use crate::watch::Watch;
@@ -120,7 +121,11 @@ pub fn send(
     };
     let mut retries = Retries::new(watch.moved_at);
     loop {
+        let sent_before = work.report.sent;
         let ended = work.run(stream, &mut watch);
+        if ended.is_err() {
+            work.report.sent = travelled(sent_before, work.report.sent, watch.unacknowledged);
+        }
         watch.restart();
         let Err(why) = ended else { break };
         let gives_up = clock::now() - watch.moved_at > request.patience;
@@ -144,6 +149,12 @@ pub fn send(
     report.switches = watch.switches;
     report.decisions = watch.decisions;
     Ok(report)
+}
+
+/// Returns how many bytes of files have travelled once a stream broke: of those that were given to
+/// it, which are those after `before`, it still kept some.
+fn travelled(before: u64, sent: u64, unacknowledged: u64) -> u64 {
+    sent.saturating_sub(unacknowledged).max(before)
 }
 
 /// Another stream to the same receiver, as long as that may take.
@@ -204,15 +215,16 @@ impl Work<'_> {
         (watch.settled, watch.position) = (self.settled(), 0);
         let plan = SenderMessage::Plan { files: self.plan.files, bytes: self.plan.bytes };
         channel.say(&plan, &mut |stream| watch.look(stream))?;
-        let mut heard_at = clock::now();
-        let mut said_at = heard_at;
+        let mut said_at = clock::now();
+        let mut silence = Silence::new(said_at);
         loop {
             watch.look(channel.stream())?;
             match self.sending.next() {
                 Next::Announce(entry) => self.announce(&mut channel, watch, entry)?,
                 Next::Send(entry, have) => {
                     self.send(&mut channel, watch, entry, have)?;
-                    (heard_at, said_at) = (clock::now(), clock::now());
+                    said_at = clock::now();
+                    silence.heard(said_at);
                 }
                 Next::Finish => {
                     channel.say(&SenderMessage::Finish, &mut |stream| watch.look(stream))?;
@@ -220,9 +232,12 @@ impl Work<'_> {
                 }
                 Next::Listen => {
                     let now = clock::now();
+                    let status = channel.stream().status();
+                    let given = status.acknowledged + status.unacknowledged;
+                    let silent_for = silence.lasts(now, status.acknowledged, given);
                     if self.hear(&mut channel, watch, now + LISTENED)? {
-                        heard_at = now;
-                    } else if now - heard_at > SILENCE {
+                        silence.heard(now);
+                    } else if silent_for > SILENCE {
                         return Err(Broken::Silent(SILENCE));
                     }
                     if now - said_at > WAIT_EVERY {
@@ -233,6 +248,7 @@ impl Work<'_> {
                 }
                 Next::Over => break,
             }
+            silence.spoke();
             while self.hear(&mut channel, watch, clock::now())? {}
         }
         // All is said and heard: what is left is politeness.
@@ -468,8 +484,28 @@ const CHUNK: usize = 256 * 1024;
 pub(crate) const STREAM_PATIENCE: Span = Span::from_secs(5);
 /// For the greeting.
 const LEAST_PATIENCE: Span = Span::from_secs(10);
-/// A peer that has said nothing for this long is gone.
+/// A peer that has given no sign of life for this long is gone.
 pub(crate) const SILENCE: Span = Span::from_secs(30);
 /// Who has nothing to say says so this often.
 pub(crate) const WAIT_EVERY: Span = Span::from_secs(2);
 const LISTENED: Span = Span::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_broken_stream_still_kept_is_not_counted_as_sent() {
+        const WINDOW: u64 = 16 << 20;
+        for (before, sent, unacknowledged, want) in [
+            (0, 20_000_000, WINDOW, 20_000_000 - WINDOW),
+            (5_000, 20_000_000, 0, 20_000_000),
+            // Greetings and "wait" are kept as well.
+            (0, 1000, 1020, 0),
+            (4_000_000, 4_000_000, 20, 4_000_000),
+            (4_000_000, 4_001_000, 1020, 4_000_000),
+        ] {
+            assert_eq!(travelled(before, sent, unacknowledged), want, "{before} {sent} {unacknowledged}");
+        }
+    }
+}

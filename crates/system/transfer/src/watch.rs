@@ -27,6 +27,8 @@ pub(crate) struct Watch<'a> {
     /// When the receiver last acknowledged something new.
     pub(crate) moved_at: Mono,
     acked: u64,
+    /// Bytes that the stream was given and the receiver may not have.
+    pub(crate) unacknowledged: u64,
     /// Bytes of files go over this stream; greetings alone get nobody on.
     flows: bool,
     looked_at: Mono,
@@ -54,6 +56,7 @@ impl<'a> Watch<'a> {
             total,
             moved_at: now,
             acked: 0,
+            unacknowledged: 0,
             flows: false,
             looked_at: Mono(0),
             told_at: Mono(0),
@@ -94,7 +97,7 @@ impl<'a> Watch<'a> {
                 _ => {}
             }
         }
-        self.acked = status.acknowledged;
+        (self.acked, self.unacknowledged) = (status.acknowledged, status.unacknowledged);
         self.gains.observe(now, self.acked);
         self.tell_decisions(stream);
         self.tell_switches();
@@ -140,7 +143,7 @@ impl<'a> Watch<'a> {
     /// The stream is over.
     pub(crate) fn restart(&mut self) {
         self.gains.restart(clock::now(), self.acked);
-        (self.acked, self.flows) = (0, false);
+        (self.acked, self.unacknowledged, self.flows) = (0, 0, false);
         self.tell_switches();
     }
 
