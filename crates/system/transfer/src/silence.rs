@@ -74,7 +74,7 @@ mod tests {
         let mut silence = Silence::new(at(0));
         silence.spoke();
         assert_eq!(silence.lasts(at(1), 1000, 1000), Span::ZERO);
-        for second in 2..32 {
+        for second in 2..32_i64 {
             // Each "wait" is acknowledged before the next one is said.
             let given = 1000 + 20 * second.unsigned_abs();
             assert_eq!(silence.lasts(at(second), given, given), secs(second - 1));
