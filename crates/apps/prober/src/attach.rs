@@ -5,19 +5,22 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::Ordering;
 
 use netaware_io::clock;
-use netaware_io::options::{self, SocketOptions};
+use netaware_io::options::{self, ConnectError, SocketOptions};
 use netaware_io::probe_socket::is_refusal;
-use netaware_units::Span;
+use netaware_io::stop::StopFlag;
+use netaware_io::timeout::is_timeout;
+use netaware_units::{Mono, Span};
 use netaware_wire::Token;
 use netaware_wire::datagram::{Header, Kind, Setup};
 use netaware_wire::preface::{ATTACHED, Attach, Preface, Role};
 
-use crate::dial::{Dialled, dial};
+use crate::dial::{self, Dialled};
 use crate::session::Session;
 use crate::stage::Cause;
 
-/// A UDP datagram of the set-up is repeated this often, at growing distances, before UDP counts as
-/// blocked.
+/// A UDP datagram of the set-up is repeated this often, at growing distances. Where none is
+/// answered, UDP counts as blocked if TCP lost nothing and was heard all the time; if not, all are
+/// asked once more.
 const KNOCK_WAITS: [Span; 6] = [
     Span::from_millis(100),
     Span::from_millis(200),
@@ -41,17 +44,19 @@ fn attach_patience(session: &Session) -> Span {
     ATTACH_PATIENCE.max(session.patience())
 }
 
-/// How long each datagram of the set-up is waited for: as usual, and then for as long as an answer
-/// may take on this path.
-fn knock_waits(patience: Span) -> impl Iterator<Item = Span> {
-    let usual: Span = KNOCK_WAITS.into_iter().sum();
+/// How long each of so many datagrams of the set-up is waited for: as usual, and then for as long
+/// as an answer may take on this path.
+fn knock_waits(count: usize, patience: Span) -> impl Iterator<Item = Span> {
+    let usual: Span = KNOCK_WAITS.into_iter().take(count).sum();
     let more = (patience - usual).or_zero();
-    KNOCK_WAITS.into_iter().chain((more > Span::ZERO).then_some(more))
+    KNOCK_WAITS.into_iter().take(count).chain((more > Span::ZERO).then_some(more))
 }
 
-/// How long opening a UDP flow takes where nothing is answered: its first question is all.
+/// How long opening a UDP flow takes at most where nothing is answered: its first question is all,
+/// and it may be asked once more.
 pub(crate) fn entry_patience(session: &Session) -> Span {
-    knock_waits(flow_patience(session)).sum()
+    let once: Span = knock_waits(KNOCK_WAITS.len(), flow_patience(session)).sum();
+    once * 2
 }
 
 /// Where a round trip takes long, the usual repetitions are over before the first answer.
@@ -71,9 +76,10 @@ pub(crate) fn streams(
 ) -> Result<Vec<TcpStream>, Cause> {
     let (at, token) = (session.link.peer(), session.token);
     let patience = attach_patience(session);
-    let counted = &session.unanswered;
+    let (counted, over) = (&session.unanswered, &session.over);
     let open = |stream| {
-        let (stream, unanswered) = one_stream(at, options, Attach { token, test, stream }, role, patience)?;
+        let attach = Attach { token, test, stream };
+        let (stream, unanswered) = one_stream(at, options, attach, role, patience, over)?;
         counted.fetch_add(unanswered, Ordering::AcqRel);
         Ok(stream)
     };
@@ -88,7 +94,7 @@ pub(crate) fn streams(
                 .collect()
         });
         for result in results {
-            opened.push(result?);
+            opened.push(result.inspect_err(|cause| await_end_behind(session, cause))?);
         }
     }
     Ok(opened)
@@ -104,23 +110,80 @@ fn one_stream(
     attach: Attach,
     role: Role,
     patience: Span,
+    over: &StopFlag,
 ) -> Result<(TcpStream, u32), Cause> {
+    let dialled = dial::dial_until(at, options, patience, over);
     let Dialled { mut stream, unanswered, .. } =
-        dial(at, options, patience).map_err(|e| Cause::System(e.to_string()))?;
+        dialled.map_err(|e| why_not_connected(&e, attach.stream, patience, over))?;
     let system = |e: std::io::Error| Cause::System(format!("data connection {}: {e}", attach.stream));
-    stream.set_read_timeout(Some(patience.to_std())).map_err(system)?;
+    stream.set_read_timeout(Some(LOOKS_EACH.to_std())).map_err(system)?;
     let mut opening = Vec::with_capacity(36);
     opening.extend_from_slice(&Preface::new(role).emit());
     opening.extend_from_slice(&attach.emit());
     stream.write_all(&opening).map_err(system)?;
-    let mut answer = [0];
-    stream.read_exact(&mut answer).map_err(system)?;
-    if answer[0] != ATTACHED {
-        return Err(Cause::Protocol(format!("data connection {} was not accepted", attach.stream)));
-    }
+    await_acceptance(&mut stream, attach.stream, patience, over)?;
     stream.set_read_timeout(None).map_err(system)?;
     Ok((stream, unanswered))
 }
+
+/// Waits for the one byte that says that the responder has taken the connection. Reading returns
+/// now and then while nothing comes.
+fn await_acceptance(
+    connection: &mut impl Read,
+    number: u16,
+    patience: Span,
+    over: &StopFlag,
+) -> Result<(), Cause> {
+    let until = clock::now() + patience;
+    let mut answer = [0];
+    loop {
+        match connection.read(&mut answer) {
+            Ok(0) => {
+                return Err(Cause::Protocol(format!(
+                    "data connection {number} was closed before it was accepted"
+                )));
+            }
+            Ok(_) if answer[0] == ATTACHED => return Ok(()),
+            Ok(_) => return Err(Cause::Protocol(format!("data connection {number} was not accepted"))),
+            Err(e) if !is_timeout(&e) => {
+                return Err(Cause::System(format!("data connection {number}: {e}")));
+            }
+            Err(_) if over.is_raised() => return Err(Cause::Stopped),
+            Err(_) if clock::now() >= until => return Err(no_answer(number, patience)),
+            Err(_) => {}
+        }
+    }
+}
+
+fn why_not_connected(error: &ConnectError, number: u16, patience: Span, over: &StopFlag) -> Cause {
+    if over.is_raised() {
+        Cause::Stopped
+    } else if dial::is_unanswered(error) {
+        no_answer(number, patience)
+    } else {
+        Cause::System(error.to_string())
+    }
+}
+
+fn no_answer(number: u16, patience: Span) -> Cause {
+    Cause::System(format!("data connection {number} had no answer within {patience}"))
+}
+
+/// Waits a little for the end of the session where a data connection was turned away: a responder
+/// that does not know the session any more does that, and what it said when it gave the session up
+/// may still be on its way.
+fn await_end_behind(session: &Session, cause: &Cause) {
+    let is_turned_away = matches!(cause, Cause::Protocol(_));
+    let until = clock::now() + session.link.allowance() + GOODBYE;
+    while is_turned_away && !session.over.is_raised() && clock::now() < until {
+        clock::sleep(LOOKS_EACH);
+    }
+}
+
+/// How often it is looked whether the session is over.
+const LOOKS_EACH: Span = Span::from_millis(50);
+/// A segment that was lost has been sent again by then.
+const GOODBYE: Span = Span::from_secs(1);
 
 /// A round trip that the usual repetitions do not leave room for twice.
 const SLOW: Span = Span::from_millis(600);
@@ -135,28 +198,86 @@ pub(crate) struct Flow {
     pub(crate) rtt: Span,
 }
 
-/// Knocks, repeats the cookie, and gets a flow number. Where UDP was found to be blocked it does
-/// not try again: each try takes seconds.
+/// Knocks, repeats the cookie, and gets a flow number. Where UDP was found to be blocked it asks
+/// less, and where it was found again, it does not ask any more: each try takes seconds.
 pub(crate) fn flow(session: &Session, options: &SocketOptions, test: u32) -> Result<Flow, Cause> {
-    if session.is_udp_blocked.load(Ordering::Acquire) {
+    let found = session.udp_unanswered.load(Ordering::Acquire);
+    if found >= ENOUGH_FINDINGS {
         return Err(since_answered(Cause::UdpBlocked, session.udp_came()));
     }
-    let began_at = clock::now();
-    let entered = enter(session, options, test);
+    let count = if found > 0 { FEW_KNOCKS } else { KNOCK_WAITS.len() };
+    let mut began_at = clock::now();
+    let mut hearing = Hearing::new(began_at);
+    let mut entered = enter(session, options, test, count, &mut hearing);
+    let mut in_vain = 0;
+    if matches!(entered, Err(Cause::UdpBlocked)) && !hearing.shows_that_udp_is_blocked(loses(session)) {
+        in_vain = count as u64;
+        let first_at = std::mem::replace(&mut began_at, clock::now());
+        hearing = Hearing::new(began_at);
+        entered = enter(session, options, test, KNOCK_WAITS.len(), &mut hearing);
+        if matches!(entered, Err(Cause::UdpBlocked)) && !session.link.heard_since(began_at) {
+            // The control connection is silent as well: the path has failed, and not UDP alone.
+            return Err(Cause::UdpAndTcpSilent(clock::now() - first_at));
+        }
+    }
     match entered {
         Ok(flow) => {
             session.note_udp(ANSWERS_OF_AN_ENTRY);
-            Ok(flow)
+            session.udp_unanswered.store(0, Ordering::Release);
+            Ok(Flow { repeats: flow.repeats + in_vain, ..flow })
         }
         Err(cause @ (Cause::UdpBlocked | Cause::UdpRejected(_))) if session.link.heard_since(began_at) => {
-            session.is_udp_blocked.store(true, Ordering::Release);
+            session.udp_unanswered.fetch_add(1, Ordering::AcqRel);
             Err(since_answered(cause, session.udp_came()))
         }
-        // The control connection is silent as well: the path has failed, and not UDP alone.
-        Err(Cause::UdpBlocked) => Err(Cause::UdpAndTcpSilent(clock::now() - began_at)),
         Err(cause) => Err(cause),
     }
 }
+
+/// Whether the path is known to lose packets: some of this session's were sent again.
+fn loses(session: &Session) -> bool {
+    let resent = session.link.tcp_info().is_some_and(|info| info.retransmits > 0);
+    resent || session.unanswered.load(Ordering::Acquire) > 0
+}
+
+/// When the control connection was heard while questions were asked over UDP.
+struct Hearing {
+    looked_at: Mono,
+    /// Since when nothing has come.
+    silent_since: Mono,
+    longest_silence: Span,
+    was_heard: bool,
+}
+
+impl Hearing {
+    fn new(now: Mono) -> Self {
+        Self { looked_at: now, silent_since: now, longest_silence: Span::ZERO, was_heard: false }
+    }
+
+    /// Takes note whether something has come since the last look.
+    fn look(&mut self, now: Mono, is_heard: bool) {
+        if is_heard {
+            (self.silent_since, self.was_heard) = (now, true);
+        }
+        self.longest_silence = self.longest_silence.max(now - self.silent_since);
+        self.looked_at = now;
+    }
+
+    /// Questions without an answer show something of UDP where TCP came all the time, and nothing
+    /// was lost of it: in an outage, and by chance, they are lost all the same.
+    fn shows_that_udp_is_blocked(&self, loses: bool) -> bool {
+        !loses && self.was_heard && self.longest_silence < OUTAGE
+    }
+}
+
+/// Of a control connection on a path that works something comes every 1.25 s; an outage that all
+/// questions fall into lasts 1.9 s.
+const OUTAGE: Span = Span::from_millis(1600);
+/// A second time this many questions are enough. They are asked and waited for during 1.3 s, in
+/// which something comes of a control connection.
+const FEW_KNOCKS: usize = 4;
+/// UDP was found to be blocked so many times in a row: it is not asked any more.
+const ENOUGH_FINDINGS: u32 = 2;
 
 /// A cookie and a number.
 const ANSWERS_OF_AN_ENTRY: u64 = 2;
@@ -170,14 +291,21 @@ fn since_answered(cause: Cause, answers: u64) -> Cause {
     }
 }
 
-fn enter(session: &Session, options: &SocketOptions, test: u32) -> Result<Flow, Cause> {
+fn enter(
+    session: &Session,
+    options: &SocketOptions,
+    test: u32,
+    count: usize,
+    hearing: &mut Hearing,
+) -> Result<Flow, Cause> {
     let socket =
         options::connect_udp(session.link.peer(), options).map_err(|e| Cause::System(e.to_string()))?;
     let knock = Setup { token: session.token, test, cookie: Token::default() };
-    let patience = flow_patience(session);
-    let cookie = ask(&socket, &knock.emit_request(Kind::Knock), Kind::Cookie, test, patience)?;
+    let waits: Vec<Span> = knock_waits(count, flow_patience(session)).collect();
+    let mut asking = Asking { session, socket: &socket, test, waits: &waits, hearing };
+    let cookie = asking.ask(&knock.emit_request(Kind::Knock), Kind::Cookie)?;
     let enter = Setup { cookie: cookie.setup.cookie, ..knock };
-    let entered = ask(&socket, &enter.emit_request(Kind::Enter), Kind::Entered, test, patience)?;
+    let entered = asking.ask(&enter.emit_request(Kind::Enter), Kind::Entered)?;
     socket.set_read_timeout(None).map_err(|e| Cause::System(e.to_string()))?;
     let rtt = cookie.rtt.max(entered.rtt);
     Ok(Flow { socket, number: entered.flow, repeats: cookie.repeats + entered.repeats, rtt })
@@ -190,71 +318,153 @@ struct Answer {
     rtt: Span,
 }
 
-/// Repeats a question until the wanted answer comes.
-fn ask(
-    socket: &UdpSocket,
-    question: &[u8],
-    wanted: Kind,
+/// How the questions of a set-up are asked.
+struct Asking<'a> {
+    session: &'a Session,
+    socket: &'a UdpSocket,
     test: u32,
-    patience: Span,
-) -> Result<Answer, Cause> {
-    let (mut refused, mut rejected, mut has_sent) = (None, None, false);
-    let began_at = clock::now();
-    for (repeats, wait) in (0..).zip(knock_waits(patience)) {
-        match socket.send(question) {
-            Ok(_) => has_sent = true,
-            // A socket that has sent something hands over what ICMP said of that.
-            Err(e) if has_sent && e.kind() != std::io::ErrorKind::PermissionDenied => rejected = Some(e),
-            Err(e) => refused = Some(e),
-        }
-        if let Some((flow, setup)) = listen(socket, wanted, test, wait, &mut rejected) {
-            return Ok(Answer { flow, setup, repeats, rtt: clock::now() - began_at });
-        }
-    }
-    Err(match (rejected, refused) {
-        // The question left this host, and somebody on the path rejected it.
-        (Some(e), _) if has_sent => Cause::UdpRejected(e.to_string()),
-        // This host's own firewall, or no route.
-        (_, Some(e)) | (Some(e), None) => Cause::NotSent(format!("UDP: {e}")),
-        (None, None) => Cause::UdpBlocked,
-    })
+    /// How long each of them is waited for.
+    waits: &'a [Span],
+    hearing: &'a mut Hearing,
 }
 
-fn listen(
-    socket: &UdpSocket,
-    wanted: Kind,
-    test: u32,
-    wait: Span,
-    rejected: &mut Option<std::io::Error>,
-) -> Option<(u32, Setup)> {
-    let until = clock::now() + wait;
-    let mut bytes = [0; 256];
-    loop {
-        let left = until - clock::now();
-        if left.0 <= 0 {
-            return None;
-        }
-        socket.set_read_timeout(Some(left.to_std())).ok()?;
-        match socket.recv(&mut bytes) {
-            Ok(len) => {
-                let answer = Header::parse(&bytes[..len])
-                    .and_then(|header| Setup::parse(&header, &bytes[..len]).map(|setup| (header, setup)));
-                if let Ok((header, setup)) = answer
-                    && header.kind == wanted
-                    && setup.test == test
-                {
-                    return Some((header.flow, setup));
-                }
+impl Asking<'_> {
+    /// Repeats a question until the wanted answer comes.
+    fn ask(&mut self, question: &[u8], wanted: Kind) -> Result<Answer, Cause> {
+        let (mut refused, mut rejected, mut has_sent) = (None, None, false);
+        let began_at = clock::now();
+        *self.hearing = Hearing::new(began_at);
+        for (repeats, wait) in (0..).zip(self.waits) {
+            match self.socket.send(question) {
+                Ok(_) => has_sent = true,
+                // A socket that has sent something hands over what ICMP said of that.
+                Err(e) if has_sent && e.kind() != std::io::ErrorKind::PermissionDenied => rejected = Some(e),
+                Err(e) => refused = Some(e),
             }
-            Err(e) if is_refusal(&e) => *rejected = Some(e),
-            Err(_) => return None,
+            if let Some((flow, setup)) = self.listen(wanted, *wait, &mut rejected) {
+                return Ok(Answer { flow, setup, repeats, rtt: clock::now() - began_at });
+            }
+            if self.session.over.is_raised() {
+                return Err(Cause::Stopped);
+            }
+        }
+        Err(match (rejected, refused) {
+            // The question left this host, and somebody on the path rejected it.
+            (Some(e), _) if has_sent => Cause::UdpRejected(e.to_string()),
+            // This host's own firewall, or no route.
+            (_, Some(e)) | (Some(e), None) => Cause::NotSent(format!("UDP: {e}")),
+            (None, None) => Cause::UdpBlocked,
+        })
+    }
+
+    /// Takes answers until the wanted one has come, and looks at the control connection meanwhile.
+    fn listen(
+        &mut self,
+        wanted: Kind,
+        wait: Span,
+        rejected: &mut Option<std::io::Error>,
+    ) -> Option<(u32, Setup)> {
+        let until = clock::now() + wait;
+        let mut bytes = [0; 256];
+        loop {
+            let now = clock::now();
+            let is_heard = self.session.link.heard_since(self.hearing.looked_at);
+            self.hearing.look(now, is_heard);
+            let left = until - now;
+            if left.0 <= 0 || self.session.over.is_raised() {
+                return None;
+            }
+            self.socket.set_read_timeout(Some(left.min(LOOKS_EACH).to_std())).ok()?;
+            match self.socket.recv(&mut bytes) {
+                Ok(len) => {
+                    let answer = Header::parse(&bytes[..len])
+                        .and_then(|header| Setup::parse(&header, &bytes[..len]).map(|setup| (header, setup)));
+                    if let Ok((header, setup)) = answer
+                        && header.kind == wanted
+                        && setup.test == self.test
+                    {
+                        return Some((header.flow, setup));
+                    }
+                }
+                Err(e) if is_refusal(&e) => *rejected = Some(e),
+                Err(e) if is_timeout(&e) => {}
+                Err(_) => return None,
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use netaware_wire::preface::REFUSED;
+
     use super::*;
+
+    /// A connection over which nothing comes.
+    struct Silent;
+
+    impl Read for Silent {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::WouldBlock.into())
+        }
+    }
+
+    /// It was waited for 8 s longer, and ended as "Resource temporarily unavailable".
+    #[test]
+    fn a_data_connection_is_not_waited_for_beyond_the_end_of_its_session() {
+        let over = StopFlag::new();
+        over.raise();
+        let hour = Span::from_secs(3600);
+        assert_eq!(await_acceptance(&mut Silent, 0, hour, &over), Err(Cause::Stopped));
+        // What has come counts all the same.
+        assert_eq!(await_acceptance(&mut [ATTACHED].as_slice(), 0, hour, &over), Ok(()));
+        let late = await_acceptance(&mut Silent, 3, Span::ZERO, &StopFlag::new());
+        assert_eq!(late, Err(no_answer(3, Span::ZERO)));
+        let said = "data connection 3 had no answer within 8.00 s".to_owned();
+        assert_eq!(no_answer(3, ATTACH_PATIENCE), Cause::System(said));
+    }
+
+    #[test]
+    fn a_data_connection_that_is_turned_away_says_how() {
+        let said = |came: &[u8]| {
+            let mut came = came;
+            await_acceptance(&mut came, 1, Span::ZERO, &StopFlag::new())
+        };
+        let broken = |why: &str| Err(Cause::Protocol(format!("data connection 1 was {why}")));
+        assert_eq!(said(&[REFUSED]), broken("not accepted"));
+        assert_eq!(said(&[]), broken("closed before it was accepted"));
+    }
+
+    /// What was heard at these times, of the 2.5 s that all questions are waited for.
+    fn hearing(heard_at: &[i64]) -> Hearing {
+        let at = |ms: i64| Mono(0) + Span::from_millis(ms);
+        let mut hearing = Hearing::new(at(0));
+        for now in (50..=2500).step_by(50) {
+            hearing.look(at(now), heard_at.iter().any(|heard| (now - 50..now).contains(heard)));
+        }
+        hearing
+    }
+
+    /// TCP was heard behind an outage of 2 s, and a person was told to open the port for UDP.
+    #[test]
+    fn questions_that_were_lost_in_an_outage_do_not_show_that_udp_is_blocked() {
+        assert!(hearing(&[300, 1550]).shows_that_udp_is_blocked(false));
+        assert!(!hearing(&[20, 2100]).shows_that_udp_is_blocked(false));
+        assert!(!hearing(&[]).shows_that_udp_is_blocked(false));
+        // Of three in ten packets lost, six questions in a row are once in fifty times.
+        assert!(!hearing(&[300, 1550]).shows_that_udp_is_blocked(true));
+    }
+
+    #[test]
+    fn a_second_time_fewer_questions_are_asked_and_a_far_path_has_its_time_all_the_same() {
+        let waits = |count, patience| {
+            let waits: Vec<Span> = knock_waits(count, patience).collect();
+            (waits.len(), waits.into_iter().sum::<Span>())
+        };
+        assert_eq!(waits(KNOCK_WAITS.len(), Span::ZERO), (6, Span::from_millis(2500)));
+        assert_eq!(waits(FEW_KNOCKS, Span::ZERO), (4, Span::from_millis(1300)));
+        assert_eq!(waits(FEW_KNOCKS, Span::from_secs(9)), (5, Span::from_secs(9)));
+    }
 
     #[test]
     fn udp_that_was_answered_before_has_ceased_and_is_not_blocked() {

@@ -9,10 +9,11 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use netaware_io::clock;
 use netaware_io::options::{self, ConnectError, SocketOptions};
+use netaware_io::stop::StopFlag;
 use netaware_units::Span;
 
 /// A connection that was answered.
@@ -30,8 +31,18 @@ pub(crate) fn dial(
     options: &SocketOptions,
     patience: Span,
 ) -> Result<Dialled<TcpStream>, ConnectError> {
+    dial_until(at, options, patience, &StopFlag::new())
+}
+
+/// The same, and gives up as `Interrupted` once `over` is raised.
+pub(crate) fn dial_until(
+    at: SocketAddr,
+    options: &SocketOptions,
+    patience: Span,
+    over: &StopFlag,
+) -> Result<Dialled<TcpStream>, ConnectError> {
     let options = options.clone();
-    among(at, patience, AGAIN_AFTER, move |patience| options::connect_tcp(at, &options, patience))
+    among(at, patience, AGAIN_AFTER, over, move |patience| options::connect_tcp(at, &options, patience))
 }
 
 /// The attempts, each in a thread of its own, which ends with its patience.
@@ -39,6 +50,7 @@ fn among<T: Send + 'static>(
     address: SocketAddr,
     patience: Span,
     again_after: Span,
+    over: &StopFlag,
     connect: impl Fn(Span) -> Result<T, ConnectError> + Clone + Send + 'static,
 ) -> Result<Dialled<T>, ConnectError> {
     let until = clock::now() + patience;
@@ -64,7 +76,7 @@ fn among<T: Send + 'static>(
         }
         let failure =
             |kind: ErrorKind| ConnectError::System { operation: "connect to", address, source: kind.into() };
-        match told.recv_timeout(again_after.to_std()) {
+        match hear(&told, again_after, over) {
             // Those that were begun later have had less time.
             Ok((Ok(stream), took, earlier)) => return Ok(Dialled { stream, took, unanswered: earlier }),
             Ok((Err(error), ..)) => {
@@ -72,6 +84,9 @@ fn among<T: Send + 'static>(
                 if failed >= begun || !is_unanswered(&error) {
                     return Err(error);
                 }
+            }
+            Err(RecvTimeoutError::Timeout) if over.is_raised() => {
+                return Err(failure(ErrorKind::Interrupted));
             }
             Err(RecvTimeoutError::Timeout) if begun == 0 && refused >= MOST_ATTEMPTS => {
                 return Err(failure(ErrorKind::OutOfMemory));
@@ -82,7 +97,20 @@ fn among<T: Send + 'static>(
     }
 }
 
-fn is_unanswered(error: &ConnectError) -> bool {
+/// What the next attempt that ends tells within `patience`, or nothing once `over` is raised.
+fn hear<T>(told: &Receiver<T>, patience: Span, over: &StopFlag) -> Result<T, RecvTimeoutError> {
+    let until = clock::now() + patience;
+    loop {
+        let left = (until - clock::now()).or_zero();
+        match told.recv_timeout(left.min(LOOKS_EACH).to_std()) {
+            Err(RecvTimeoutError::Timeout) if left > LOOKS_EACH && !over.is_raised() => {}
+            heard => return heard,
+        }
+    }
+}
+
+/// Whether nothing came of the other end.
+pub(crate) fn is_unanswered(error: &ConnectError) -> bool {
     match error {
         ConnectError::System { source, .. } => {
             matches!(source.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock)
@@ -93,6 +121,8 @@ fn is_unanswered(error: &ConnectError) -> bool {
 
 /// The first segment has been sent again by then (RFC 6298 §2.1: after one second).
 const AGAIN_AFTER: Span = Span::from_millis(1500);
+/// How often it is looked whether a connection is wanted any longer.
+const LOOKS_EACH: Span = Span::from_millis(50);
 /// Of four links one is dead: three connections meet it in one case of 64.
 const MOST_ATTEMPTS: u32 = 3;
 
@@ -116,7 +146,7 @@ mod tests {
         let counter = Arc::clone(&attempts);
         let connect = move |patience| meets(counter.fetch_add(1, Ordering::Relaxed), patience);
         let address = SocketAddr::from(([192, 0, 2, 1], 1));
-        let result = among(address, Span::from_millis(200), Span::from_millis(10), connect);
+        let result = among(address, Span::from_millis(200), Span::from_millis(10), &StopFlag::new(), connect);
         (result, attempts.load(Ordering::Relaxed))
     }
 
@@ -157,6 +187,26 @@ mod tests {
         // A refusal is an answer.
         let (result, attempts) = dialled(|_, _| Err(error(ErrorKind::ConnectionRefused)));
         assert!(result.is_err_and(|error| !is_unanswered(&error)) && attempts == 1);
+    }
+
+    /// A path that died was dialled for 8 s after its session had ended.
+    #[test]
+    fn a_connection_that_nobody_wants_any_longer_is_given_up_at_once() {
+        let over = StopFlag::new();
+        over.raise();
+        let (_tell, told) = channel::<()>();
+        assert_eq!(hear(&told, Span::from_secs(3600), &over), Err(RecvTimeoutError::Timeout));
+        let address = SocketAddr::from(([192, 0, 2, 1], 1));
+        let hour = Span::from_secs(3600);
+        let result = among(address, hour, hour, &over, |_| -> Result<(), _> {
+            clock::sleep(Span::from_millis(200));
+            Err(error(ErrorKind::TimedOut))
+        });
+        let kind = result.err().map(|error| match error {
+            ConnectError::System { source, .. } => source.kind(),
+            ConnectError::NotSent { .. } | ConnectError::Option { .. } => ErrorKind::Other,
+        });
+        assert_eq!(kind, Some(ErrorKind::Interrupted));
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub(crate) struct Lane {
     is_whole: bool,
     /// Datagrams are answered no longer.
     has_lost_udp: bool,
+    /// The last echo flow could not be attached: no question over UDP was answered.
+    had_no_answer_over_udp: bool,
     /// When the responder's program did not run.
     standstills: Standstills,
 }
@@ -75,6 +77,7 @@ impl Lane {
             measured_until: None,
             is_whole: false,
             has_lost_udp: false,
+            had_no_answer_over_udp: false,
             standstills: Standstills::default(),
         }
     }
@@ -352,10 +355,21 @@ impl Lane {
 
     /// Writes down why a phase failed. The lane dies with its control connection, and lives on when
     /// the responder merely refused a phase.
-    pub(crate) fn fail(&mut self, stage: &'static str, cause: Cause) {
+    pub(crate) fn fail(&mut self, stage: &'static str, mut cause: Cause) {
         self.note_absence();
         let Some(session) = &mut self.session else { return };
-        let mut cause = session.link.explain(cause);
+        // Whatever fails beside the end of the session fails because of it.
+        if is_seen_from_here(&cause)
+            && session.link.death() != Some(&cause)
+            && let Err(death) = session.check()
+        {
+            cause = death;
+        }
+        // The person who stopped it knows why nothing more came.
+        if cause == Cause::Stopped {
+            return;
+        }
+        cause = session.link.explain(cause);
         if matches!(cause, Cause::Lost(_) | Cause::Unheard(_))
             && let Some(local) = self.local
         {
@@ -399,6 +413,32 @@ impl Lane {
 }
 
 impl Lane {
+    /// Without the responder's place it is not measured any further, whatever the cause.
+    fn end_without_place(&mut self, cause: Cause) {
+        let Some(session) = &mut self.session else { return };
+        let cause = session.link.explain(cause);
+        if session.link.death().is_some() {
+            return self.fail(RESERVE, cause);
+        }
+        self.result.unreachable = Some(session.failure(RESERVE, cause).unreachable());
+        (self.echo, self.session) = (None, None);
+    }
+
+    /// Whether it lives without an echo flow because no question over UDP was answered.
+    fn lacks_echo(&self) -> bool {
+        let goes_on = self.session.as_ref().is_some_and(|session| !session.over.is_raised());
+        goes_on && self.echo.is_none() && self.had_no_answer_over_udp
+    }
+
+    /// Takes back what was said of an echo flow that could not be attached.
+    fn forget_failed_flow(&mut self) {
+        let failed = self.result.failed_phases.iter().filter(|phase| phase.stage == ATTACH_FLOW);
+        let reasons: Vec<String> = failed.map(|phase| phase.reason.clone()).collect();
+        self.warnings.retain(|warning| !reasons.iter().any(|reason| warning.contains(reason)));
+        self.result.failed_phases.retain(|phase| phase.stage != ATTACH_FLOW);
+        (self.has_lost_udp, self.had_no_answer_over_udp) = (false, false);
+    }
+
     /// Notes that a phase ended in silence while the session lives on.
     pub(crate) fn phase_broke_off(&mut self, stage: &'static str, why: Unreachable) {
         let Unreachable { reason, advice, .. } = why;
@@ -440,9 +480,19 @@ impl Lane {
     }
 }
 
+/// Whether the cause is this end's own conclusion, and not what the responder has said itself.
+fn is_seen_from_here(cause: &Cause) -> bool {
+    !matches!(cause, Cause::Refused(..))
+}
+
 /// Whether no question over UDP was answered, be it that others had been before.
 fn is_without_answer(cause: &Cause) -> bool {
     matches!(cause, Cause::UdpBlocked | Cause::UdpCeased(_, None))
+}
+
+/// Whether nothing came over TCP either.
+fn is_silence(cause: &Cause) -> bool {
+    matches!(cause, Cause::UdpAndTcpSilent(_))
 }
 
 /// What became of an attempt to open another UDP flow.
@@ -521,14 +571,17 @@ fn open_one(
 /// [`release_all`].
 pub(crate) fn reserve_all(lanes: &mut [Lane], expected: Span, stop: &StopFlag, watch: &mut Watch<'_>) {
     let mut joined = None;
-    for lane in lanes.iter_mut() {
-        let Some(session) = lane.session() else { continue };
-        match session.reserve(expected, joined, stop, watch) {
+    for index in 0..lanes.len() {
+        let (before, rest) = lanes.split_at_mut(index);
+        let Some((lane, after)) = rest.split_first_mut() else { return };
+        let Some(session) = lane.session.as_mut() else { continue };
+        let others = || {
+            let others = before.iter().chain(after.iter()).filter_map(|lane| lane.session.as_ref());
+            others.map(Session::heard_within).max().unwrap_or_default()
+        };
+        match session.reserve(expected, joined, &others, stop, watch) {
             Ok(reservation) => joined = Some(reservation),
-            Err(failure) => {
-                lane.result.unreachable = Some(failure.unreachable());
-                lane.session = None;
-            }
+            Err(cause) => lane.end_without_place(cause),
         }
     }
 }
@@ -565,7 +618,8 @@ pub(crate) fn keep_reserved(
     let alive: Vec<bool> = lanes.iter().map(Lane::is_alive).collect();
     release_all(lanes);
     reserve_all(lanes, rest.max(needed), stop, watch);
-    for (lane, _) in lanes.iter_mut().zip(alive).filter(|(_, was_alive)| *was_alive && stop.is_raised()) {
+    let were_alive = lanes.iter_mut().zip(alive).filter(|(_, was_alive)| *was_alive);
+    for (lane, _) in were_alive.filter(|(lane, _)| stop.is_raised() && !lane.broke) {
         // Who is stopped while waiting has measured all the same.
         lane.result.unreachable = None;
     }
@@ -590,10 +644,28 @@ pub(crate) fn attach_echo(lanes: &mut [Lane], target: &Target, duration: Span, s
         let duration = session.limits.duration.map_or(duration, |cap| cap.min(duration));
         match EchoFlow::open(session, &target.options, duration, sizes) {
             Ok(flow) => lane.echo = Some(flow),
-            Err(cause) => lane.fail("attach a UDP flow", cause),
+            Err(cause) => {
+                lane.had_no_answer_over_udp = is_without_answer(&cause) || is_silence(&cause);
+                lane.fail(ATTACH_FLOW, cause);
+            }
         }
     }
 }
+
+/// Tries once again to attach an echo flow to each lane whose questions over UDP had no answer: it
+/// may have been an outage. What was said of the first attempt is replaced.
+pub(crate) fn attach_missing_echo(lanes: &mut [Lane], target: &Target, duration: Span, sizes: EchoSizes) {
+    for lane in lanes.iter_mut().filter(|lane| lane.lacks_echo()) {
+        lane.forget_failed_flow();
+        attach_echo(std::slice::from_mut(lane), target, duration, sizes);
+        if lane.echo.is_some() {
+            lane.warn("a UDP flow was answered only at the second attempt: the first one had no answer");
+        }
+    }
+}
+
+/// What is being tried when an echo flow is attached.
+const ATTACH_FLOW: &str = "attach a UDP flow";
 
 /// How the measurement as a whole ended.
 pub(crate) fn outcome(lanes: &[Lane], stop: &StopFlag) -> Outcome {
@@ -606,6 +678,8 @@ pub(crate) fn outcome(lanes: &[Lane], stop: &StopFlag) -> Outcome {
     }
 }
 
+/// What is being tried in the responder's queue.
+const RESERVE: &str = "reserve";
 /// Pings leave once a second, and the patience of one version is longer by its round trips.
 const TOGETHER: Span = Span::from_secs(3);
 /// An echo flow so young, beside its round trips, is not opened again.
@@ -645,6 +719,8 @@ pub(crate) fn turns(lanes: usize, round: u16) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use netaware_wire::control::ErrorCode;
+
     use super::*;
 
     #[test]
@@ -702,6 +778,39 @@ mod tests {
         assert_eq!(outcome(&lanes, &StopFlag::new()), Outcome::Failed);
         lanes[0].is_whole = true;
         assert_eq!(outcome(&lanes, &StopFlag::new()), Outcome::Complete);
+    }
+
+    /// "The responder broke the protocol" was said of a session that an outage had ended.
+    #[test]
+    fn what_fails_here_may_follow_from_the_end_of_the_session_and_what_the_responder_says_does_not() {
+        for cause in [
+            Cause::Protocol("data connection 0 was not accepted".to_owned()),
+            Cause::System("data connection 0 had no answer within 8.00 s".to_owned()),
+            Cause::Silent(Span::from_secs(4)),
+            Cause::UdpBlocked,
+            Cause::Stopped,
+        ] {
+            assert!(is_seen_from_here(&cause), "{cause:?}");
+        }
+        assert!(!is_seen_from_here(&Cause::Refused(ErrorCode::Cap, "no".to_owned())));
+    }
+
+    #[test]
+    fn a_flow_that_is_answered_at_the_second_attempt_leaves_no_port_to_open() {
+        let mut lane = Lane::empty(IpVersion::V4);
+        let failure = Failure::new(ATTACH_FLOW, None, Cause::UdpBlocked);
+        let phases = [(ATTACH_FLOW, failure.to_string()), ("send trains", "it failed".to_owned())];
+        let failed = phases.map(|(stage, reason)| FailedPhase { stage: stage.to_owned(), reason });
+        lane.result.failed_phases = failed.to_vec();
+        lane.warnings = vec![format!("IPv4: {failure}; {}", failure.advice()), "IPv4: it failed".to_owned()];
+        (lane.has_lost_udp, lane.had_no_answer_over_udp) = (true, true);
+        lane.forget_failed_flow();
+        assert_eq!(lane.warnings, ["IPv4: it failed"]);
+        assert_eq!(lane.result.failed_phases.len(), 1);
+        assert!(!lane.has_fallen_silent());
+        // Without a session there is nothing to try again.
+        lane.had_no_answer_over_udp = true;
+        assert!(!lane.lacks_echo());
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub(crate) fn resolve(target: &Target) -> Result<Resolved, Failure> {
             let _ = tell.send(question.to_socket_addrs().map(Vec::from_iter));
         })
         .map_err(|e| failed(e.to_string()))?;
-    let patience = target.connect_patience;
+    let patience = lookup_patience(target.connect_patience);
     let addresses = told
         .recv_timeout(patience.to_std())
         .map_err(|_| failed(format!("no answer for '{host}' within {patience}")))?
@@ -67,6 +67,15 @@ pub(crate) fn resolve(target: &Target) -> Result<Resolved, Failure> {
     let took = Some(clock::now() - began_at);
     let addresses = zone::complete_all(addresses, zone).map_err(|e| unusable(format!("'{host}': {e}")))?;
     Ok(Resolved { took, addresses, host })
+}
+
+/// The system's resolver asks a server that does not answer again after five seconds
+/// (resolv.conf(5)), twice in all: one datagram that is lost is not a name without an address.
+const RESOLVER_TRIES: Span = Span::from_secs(12);
+
+/// How long the name is waited for where connecting has so long.
+fn lookup_patience(connect_patience: Span) -> Span {
+    connect_patience.max(RESOLVER_TRIES)
 }
 
 /// A measurement has one host at its other end, which is measured over the version that its address
@@ -123,6 +132,16 @@ mod tests {
         let mut target = Target::new("fe80::1");
         target.options.interface = Some("lo".to_owned());
         assert_eq!(at(&target), typed);
+    }
+
+    /// One lost datagram of DNS was "no answer for 'h' within 3.00 s".
+    #[test]
+    fn a_name_is_not_given_up_before_the_resolver_asks_again() {
+        let asks_again_after = Span::from_secs(5);
+        for typed in [1, 3, 5] {
+            assert!(lookup_patience(Span::from_secs(typed)) > asks_again_after * 2, "{typed} s");
+        }
+        assert_eq!(lookup_patience(Span::from_secs(30)), Span::from_secs(30));
     }
 
     #[test]

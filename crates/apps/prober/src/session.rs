@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use netaware_io::clock;
 use netaware_io::options::{self, ConnectError, SocketOptions};
@@ -45,8 +45,8 @@ pub(crate) struct Session {
     gave_back: bool,
     /// Somebody else was measuring when the place was asked for.
     has_waited: bool,
-    /// UDP to the responder's port got no answer while its TCP answered: nobody knocks again.
-    pub(crate) is_udp_blocked: AtomicBool,
+    /// How many times in a row UDP to the responder's port got no answer while its TCP answered.
+    pub(crate) udp_unanswered: AtomicU32,
     /// Answers and data that came over UDP, either way, as far as they were counted.
     udp_came: AtomicU64,
     /// TCP connections that were not answered, while others from other ports were.
@@ -105,7 +105,7 @@ impl Session {
             reserved_until: None,
             gave_back: false,
             has_waited: false,
-            is_udp_blocked: AtomicBool::new(false),
+            udp_unanswered: AtomicU32::new(0),
             udp_came: AtomicU64::new(0),
             unanswered: AtomicU32::new(unanswered + more_unanswered),
             put_aside: VecDeque::new(),
@@ -134,39 +134,39 @@ impl Session {
         Failure::new(stage, Some(self.link.peer()), cause)
     }
 
-    /// Waits in the responder's queue for the right to fill the path.
+    /// Waits in the responder's queue for the right to fill the path. `others` is within which time
+    /// this host's other sessions are heard by the responder, as it is now.
     pub(crate) fn reserve(
         &mut self,
         expected: Span,
         join: Option<Token>,
+        others: &dyn Fn() -> Span,
         stop: &StopFlag,
         watch: &mut Watch<'_>,
-    ) -> Result<Token, Failure> {
-        let reserve = ClientMessage::Reserve { expected, join };
-        self.link.send(&reserve).map_err(|cause| self.failure("reserve", cause))?;
-        // The place that this end has just given back, or that its other session is about to, is
-        // not somebody else's.
+    ) -> Result<Token, Cause> {
+        self.link.send(&ClientMessage::Reserve { expected, join })?;
         let own = std::mem::take(&mut self.gave_back);
-        let may_be_own = if own { self.round_trip() * 2 + WIND_DOWN } else { Span::ZERO };
-        let (mut queued_at, mut told) = (None, None);
+        let mut queue = Queueing { since: None, own: own.then_some(Span::ZERO) };
+        let mut told = None;
         loop {
             if stop.is_raised() {
-                return Err(self.failure("reserve", Cause::Stopped));
+                return Err(Cause::Stopped);
             }
+            queue.expect_own(self.heard_within().max(others()));
             let soon = clock::now() + Span::from_millis(100);
-            if queued_at.is_some_and(|at| clock::now() - at >= may_be_own)
+            if queue.for_others(clock::now()).is_some()
                 && let Some(queued) = told.take()
             {
                 watch.tell(queued);
             }
-            match self.link.next(soon).map_err(|cause| self.failure("reserve", cause))? {
+            match self.link.next(soon)? {
                 Some(ServerMessage::Queued { place, expected_wait }) => {
-                    queued_at.get_or_insert_with(clock::now);
+                    queue.since.get_or_insert_with(clock::now);
                     told = Some(Progress::Queued { place, expected_wait });
                 }
                 Some(ServerMessage::Admitted { reservation, lease }) => {
-                    watch.exclude(queued_at.map_or(Span::ZERO, |at| clock::now() - at));
-                    self.has_waited |= queued_at.is_some() && !own;
+                    watch.exclude(queue.for_others(clock::now()).unwrap_or_default());
+                    self.has_waited |= queue.since.is_some() && !own;
                     // It was granted half a round trip ago, and what is asked for at its end must
                     // still arrive.
                     self.reserved_until = Some(clock::now() + lease - self.round_trip());
@@ -175,11 +175,19 @@ impl Session {
                 // It was on its way when the place was given back.
                 Some(ServerMessage::Error { message, .. }) if message == LEASE_IS_OVER => {}
                 Some(ServerMessage::Error { code, message, .. }) => {
-                    return Err(self.failure("reserve", Cause::Refused(code, message)));
+                    return Err(Cause::Refused(code, message));
                 }
                 _ => {}
             }
         }
+    }
+
+    /// Within which time what this session sends has been answered, as far as is known now: two
+    /// round trips, and for as long more as what was sent again is not acknowledged. Nothing is
+    /// waited for of a session that has ended.
+    pub(crate) fn heard_within(&self) -> Span {
+        let info = self.link.tcp_info().filter(|_| self.link.died_at().is_none());
+        self.round_trip() * 2 + info.map_or(Span::ZERO, |info| stuck(&info))
     }
 
     /// Whether somebody else was measuring when the connect times were taken.
@@ -291,8 +299,39 @@ impl Session {
 
 /// See [`Session::patience`].
 fn patience_for(info: &TcpInfo) -> Span {
-    let unheard = if info.unacked > 0 { info.since_ack } else { Span::ZERO };
-    (ANSWER_PATIENCE + info.rtt * ROUND_TRIPS + unheard).min(LONGEST_PATIENCE)
+    (ANSWER_PATIENCE + info.rtt * ROUND_TRIPS + unheard(info)).min(LONGEST_PATIENCE)
+}
+
+/// For how long nothing that was sent has been acknowledged.
+fn unheard(info: &TcpInfo) -> Span {
+    if info.unacked > 0 { info.since_ack } else { Span::ZERO }
+}
+
+/// The same where some of it was sent again already: on a path that works, a message is without its
+/// acknowledgement for a round trip, and the last one before it is a ping's distance old.
+fn stuck(info: &TcpInfo) -> Span {
+    if info.backoff > 0 { unheard(info) } else { Span::ZERO }
+}
+
+/// A wait in the responder's queue. The places that this end has just given back, over all of its
+/// sessions, are nobody else's: they are waited for first.
+struct Queueing {
+    since: Option<Mono>,
+    /// Until these are free, where there are such places.
+    own: Option<Span>,
+}
+
+impl Queueing {
+    /// The responder hears within so much time that the last of them was given back.
+    fn expect_own(&mut self, heard_within: Span) {
+        self.own = self.own.map(|own| own.max(heard_within + WIND_DOWN));
+    }
+
+    /// For how long other people's measurements have been waited for.
+    fn for_others(&self, now: Mono) -> Option<Span> {
+        let waited = now - self.since? - self.own.unwrap_or_default();
+        (waited >= Span::ZERO).then_some(waited)
+    }
 }
 
 /// The responder lets running tests end for so long before the place is free.
@@ -451,4 +490,48 @@ fn random_token() -> Result<Token, Cause> {
 /// A deadline for everything that must not outlive a phase.
 pub(crate) fn phase_deadline(duration: Span) -> Mono {
     clock::now() + duration + ANSWER_PATIENCE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: i64) -> Mono {
+        Mono(0) + Span::from_millis(ms)
+    }
+
+    /// A version of 20 ms waited behind the place of one of 2.5 s, which was its own, "for another
+    /// measurement".
+    #[test]
+    fn a_place_that_this_end_has_given_back_itself_is_not_somebody_elses() {
+        let mut queue = Queueing { since: Some(at(0)), own: Some(Span::ZERO) };
+        queue.expect_own(Span::from_millis(40));
+        assert_eq!(queue.for_others(at(1030)), None);
+        assert_eq!(queue.for_others(at(1100)), Some(Span::from_millis(60)));
+        queue.expect_own(Span::from_secs(5));
+        assert_eq!(queue.for_others(at(5900)), None);
+        // What was sent into an outage arrives behind it: what was known of that stays.
+        queue.expect_own(Span::from_millis(40));
+        assert_eq!(queue.for_others(at(5900)), None);
+        assert_eq!(queue.for_others(at(7000)), Some(Span::from_secs(1)));
+    }
+
+    #[test]
+    fn a_message_that_has_just_left_is_not_stuck() {
+        let since_ack = Span::from_secs(1);
+        let just_left = TcpInfo { unacked: 1, since_ack, ..TcpInfo::default() };
+        assert_eq!((stuck(&just_left), unheard(&just_left)), (Span::ZERO, since_ack));
+        assert_eq!(stuck(&TcpInfo { backoff: 1, ..just_left }), since_ack);
+        assert_eq!(stuck(&TcpInfo { backoff: 1, unacked: 0, ..just_left }), Span::ZERO);
+    }
+
+    #[test]
+    fn who_gave_nothing_back_waits_for_others_from_the_first_moment() {
+        let mut queue = Queueing { since: None, own: None };
+        queue.expect_own(Span::from_secs(5));
+        assert_eq!(queue.for_others(at(100)), None);
+        queue.since = Some(at(100));
+        assert_eq!(queue.for_others(at(100)), Some(Span::ZERO));
+        assert_eq!(queue.for_others(at(300)), Some(Span::from_millis(200)));
+    }
 }

@@ -87,6 +87,7 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     if lanes.iter().all(has_healthy_udp) {
         exchanging = watch.done() - opened_at;
     }
+    lane::attach_missing_echo(&mut lanes, &request.target, lease + ECHO_MARGIN, largest_echoes());
     course.was_set_up(&paths, exchanging);
     let mut run = Run { request, stop, lanes, findings, watch };
     let plan = course.settle(&mut run, path_time);

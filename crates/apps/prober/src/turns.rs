@@ -95,6 +95,30 @@ pub(crate) fn take(
         lane::keep_reserved(&mut lanes, each, each * turns_left, stop, &mut watch);
         watch.phase(course.command.to_uppercase(), Some(lanes[index].version));
         turn(&mut lanes[index], &mut findings[index], rounds, &mut watch);
+        if is_last_turn(&turns, n) && lanes[index].is_alive() && !stop.is_raised() {
+            lanes[index].note_measured();
+        }
     }
     report::finish(opened, lanes, &mut findings, stop)
+}
+
+/// Whether the version of the `n`-th turn has no other one behind it: then it is measured.
+fn is_last_turn(turns: &[usize], n: usize) -> bool {
+    !turns[n + 1..].contains(&turns[n])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// IPv6 died beside the last turn of IPv4, when both turns of IPv6 were whole, and was said to
+    /// have broken off before its end.
+    #[test]
+    fn a_version_is_measured_when_its_last_turn_is_over() {
+        let measured =
+            |turns: &[usize]| -> Vec<bool> { (0..turns.len()).map(|n| is_last_turn(turns, n)).collect() };
+        assert_eq!(measured(&[0, 1, 1, 0]), [false, false, true, true]);
+        assert_eq!(measured(&[0, 1]), [true, true]);
+        assert_eq!(measured(&[0]), [true]);
+    }
 }
