@@ -206,6 +206,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_reader_who_has_gone_is_told_from_other_errors() {
+        let gone = of_stdout(ErrorKind::BrokenPipe.into());
+        assert!(gone.get_ref().is_some_and(|inner| inner.downcast_ref::<ReaderGone>().is_some()));
+        assert_eq!(gone.kind(), ErrorKind::BrokenPipe);
+        assert!(of_stdout(ErrorKind::StorageFull.into()).get_ref().is_none());
+    }
+
     /// `netaware serve -p 0 | head -1` ended the server.
     #[test]
     fn a_server_outlives_the_reader_of_its_port() {
