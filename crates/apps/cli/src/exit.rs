@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use netaware_record::Conclusion;
 
+use crate::sink::ReaderGone;
+
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -31,6 +33,20 @@ impl From<Conclusion> for Exit {
             Conclusion::Measured => Self::Done,
             Conclusion::Missed => Self::ThresholdFailed,
             Conclusion::Failed => Self::NotMeasured,
+        }
+    }
+}
+
+impl Exit {
+    /// The same, once what was done is printed. A reader who has gone has read enough: it changes
+    /// nothing of what was done.
+    ///
+    /// # Errors
+    /// It could not be printed for another reason.
+    pub(crate) fn once_printed(self, printed: io::Result<()>) -> anyhow::Result<Self> {
+        match printed {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(self),
         }
     }
 }
@@ -62,13 +78,11 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
     sentence.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Whoever reads our output has read enough: no error of ours.
-pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let closed = Some(io::ErrorKind::BrokenPipe);
-    error.chain().any(|cause| {
-        cause.downcast_ref::<io::Error>().map(io::Error::kind) == closed
-            || cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind) == closed
-    })
+/// Whether it says no more than that whoever reads standard output has read enough. A command that
+/// only prints is done then. Sockets and the pipes of children break, too, and those are errors.
+pub(crate) fn is_reader_gone(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()?.get_ref());
+    causes.any(|cause| cause.downcast_ref::<ReaderGone>().is_some())
 }
 
 #[cfg(test)]
@@ -85,11 +99,24 @@ mod tests {
         assert_eq!(sentence(&bare), "cannot read x: no entry");
     }
 
+    /// `lab up` whose holder had died before it read the scenario ended with 0.
     #[test]
-    fn a_closed_pipe_is_seen_through_other_errors() {
-        let pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
-        assert!(is_closed_pipe(&anyhow::Error::from(pipe()).context("stdout")));
-        assert!(is_closed_pipe(&serde_json::Error::io(pipe()).into()));
-        assert!(!is_closed_pipe(&anyhow::anyhow!("broken pipe")));
+    fn only_the_reader_of_standard_output_may_have_read_enough() {
+        let gone = || io::Error::new(io::ErrorKind::BrokenPipe, ReaderGone);
+        assert!(is_reader_gone(&anyhow::Error::from(gone()).context("stdout")));
+        assert!(is_reader_gone(&io::Error::from(serde_json::Error::io(gone())).into()));
+        let pipe = io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(!is_reader_gone(&anyhow::Error::from(pipe).context("cannot hand the scenario over")));
+        assert!(!is_reader_gone(&anyhow::anyhow!("broken pipe")));
+    }
+
+    #[test]
+    fn a_reader_who_has_gone_does_not_make_a_failure_a_success() {
+        let closed = || Err(io::ErrorKind::BrokenPipe.into());
+        for exit in [Exit::Done, Exit::ThresholdFailed, Exit::NotMeasured] {
+            assert_eq!(exit.once_printed(closed()).unwrap(), exit);
+            assert_eq!(exit.once_printed(Ok(())).unwrap(), exit);
+            assert!(exit.once_printed(Err(io::ErrorKind::StorageFull.into())).is_err());
+        }
     }
 }

@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     let exit = match run(&typed) {
         Ok(exit) => exit,
-        Err(error) if exit::is_closed_pipe(&error) => Exit::Done,
+        Err(error) if exit::is_reader_gone(&error) => Exit::Done,
         Err(error) => {
             eprintln!("error: {}", exit::sentence(&error));
             Exit::NotMeasured

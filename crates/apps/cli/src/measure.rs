@@ -100,11 +100,7 @@ impl Measurement<'_> {
         self.judge(&mut record);
         let printed = print(&record, self.output, &sink, paint, shown);
         keep(&record, self.output, &sink);
-        match printed {
-            // A reader who has gone has read enough; it changes nothing of what was measured.
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-            _ => Ok(record.conclusion().into()),
-        }
+        Exit::from(record.conclusion()).once_printed(printed)
     }
 
     /// Where results go.

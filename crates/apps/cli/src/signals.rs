@@ -33,13 +33,26 @@ pub(crate) fn listen_and(
     end: impl Fn(By) + Send + 'static,
     told: impl Fn(Event) + Send + 'static,
 ) -> anyhow::Result<()> {
+    listen_to_each(end, || std::process::exit(ABANDONED), told)
+}
+
+/// Like [`listen_and`], and calls `at_once` at the second signal that ends; only the third exits.
+/// For what must not be left behind.
+///
+/// # Errors
+/// As [`listen_and`].
+pub(crate) fn listen_to_each(
+    end: impl Fn(By) + Send + 'static,
+    at_once: impl Fn() + Send + 'static,
+    told: impl Fn(Event) + Send + 'static,
+) -> anyhow::Result<()> {
     let heard = ending().into_iter().chain([SIGUSR1]);
     let mut signals = Signals::new(heard).context("cannot listen for signals")?;
     let told = in_its_own_thread(told)?;
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
-            if hear(signals.forever(), end, &told) == Heard::Twice {
+            if hear(signals.forever(), end, at_once, &told) == Heard::ThreeTimes {
                 std::process::exit(ABANDONED);
             }
         })
@@ -61,26 +74,34 @@ fn in_its_own_thread(told: impl Fn(Event) + Send + 'static) -> anyhow::Result<Se
 /// How hearing ended.
 #[derive(Debug, PartialEq, Eq)]
 enum Heard {
-    /// A signal that ends came a second time.
-    Twice,
+    /// A signal that ends came a third time.
+    ThreeTimes,
     /// There are no more signals.
     NoMore,
 }
 
-fn hear(signals: impl Iterator<Item = i32>, end: impl Fn(By), told: &Sender<Event>) -> Heard {
-    let mut is_ending = false;
+fn hear(
+    signals: impl Iterator<Item = i32>,
+    end: impl Fn(By),
+    at_once: impl Fn(),
+    told: &Sender<Event>,
+) -> Heard {
+    let mut times = 0;
     for signal in signals {
-        let event = match signal {
-            SIGUSR1 => Event::Asked,
-            _ if is_ending => return Heard::Twice,
-            _ => {
-                is_ending = true;
+        if signal == SIGUSR1 {
+            // A thread that has failed to say it changes nothing of what is to be done.
+            let _ = told.send(Event::Asked);
+            continue;
+        }
+        times += 1;
+        match times {
+            1 => {
                 end(By(signal));
-                Event::Stopping(By(signal))
+                let _ = told.send(Event::Stopping(By(signal)));
             }
-        };
-        // A thread that has failed to say it changes nothing of what is to be done.
-        let _ = told.send(event);
+            2 => at_once(),
+            _ => return Heard::ThreeTimes,
+        }
     }
     Heard::NoMore
 }
@@ -134,11 +155,16 @@ mod tests {
         let failing = in_its_own_thread(|_| std::panic::resume_unwind(Box::new("on purpose"))).unwrap();
         let (gone, _) = channel();
         for told in [stuck, failing, gone] {
-            let ended = Cell::new(None);
-            let heard = hear([SIGUSR1, SIGTERM].into_iter(), |by| ended.set(Some(by)), &told);
-            assert_eq!((heard, ended.get()), (Heard::NoMore, Some(By(SIGTERM))));
-            let heard = hear([SIGUSR1, SIGHUP, SIGUSR1, SIGINT].into_iter(), |_| (), &told);
-            assert_eq!(heard, Heard::Twice);
+            let (ended, hurried) = (Cell::new(None), Cell::new(false));
+            let hear = |signals: &[i32]| {
+                let end = |by| ended.set(Some(by));
+                super::hear(signals.iter().copied(), end, || hurried.set(true), &told)
+            };
+            assert_eq!(hear(&[SIGUSR1, SIGTERM]), Heard::NoMore);
+            assert_eq!((ended.get(), hurried.get()), (Some(By(SIGTERM)), false));
+            assert_eq!(hear(&[SIGUSR1, SIGHUP, SIGUSR1, SIGINT]), Heard::NoMore);
+            assert_eq!((ended.get(), hurried.get()), (Some(By(SIGHUP)), true));
+            assert_eq!(hear(&[SIGINT, SIGINT, SIGUSR1, SIGINT]), Heard::ThreeTimes);
         }
         drop(never_spoken);
     }

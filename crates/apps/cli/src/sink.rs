@@ -1,5 +1,7 @@
 //! Where results go: standard output, or a file of which a killed run leaves whole lines.
 
+use std::error::Error;
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -22,6 +24,61 @@ pub(crate) struct OutputFile {
     heading: Option<String>,
     /// Made by us: it goes again if nothing comes to stand in it.
     is_ours: bool,
+}
+
+/// Standard output, for as long as this is held. If its reader has gone, its error holds
+/// [`ReaderGone`], which tells it from that of a socket or of a child's pipe.
+#[derive(Debug)]
+pub(crate) struct Stdout(io::StdoutLock<'static>);
+
+/// Nobody reads standard output any more.
+#[derive(Debug)]
+pub(crate) struct ReaderGone;
+
+impl fmt::Display for ReaderGone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nobody reads standard output any more")
+    }
+}
+
+impl Error for ReaderGone {}
+
+/// Standard output.
+pub(crate) fn stdout() -> Stdout {
+    Stdout(io::stdout().lock())
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(of_stdout)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(of_stdout)
+    }
+}
+
+fn of_stdout(error: io::Error) -> io::Error {
+    if error.kind() == ErrorKind::BrokenPipe { io::Error::new(error.kind(), ReaderGone) } else { error }
+}
+
+/// Prints where a program listens that runs until it is told to end. A script that has read the
+/// port may close the pipe, and that is no reason to end.
+///
+/// # Errors
+/// It cannot be written for another reason.
+pub(crate) fn announce(text: &str) -> anyhow::Result<()> {
+    announce_to(&mut stdout(), text)
+}
+
+fn announce_to(out: &mut impl Write, text: &str) -> anyhow::Result<()> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            tracing::info!("nobody reads standard output any more");
+            Ok(())
+        }
+        written => written.context("stdout"),
+    }
 }
 
 /// What to do with a file that is there already.
@@ -81,7 +138,7 @@ impl Sink {
     pub(crate) fn write(&self, lines: &[u8]) -> io::Result<()> {
         match self {
             Self::Stdout => {
-                let mut out = io::stdout().lock();
+                let mut out = stdout();
                 out.write_all(lines)?;
                 out.flush()
             }
@@ -134,6 +191,35 @@ mod tests {
 
     fn open(path: &Path, existing: Existing) -> Result<Sink, String> {
         Sink::open(Some(path), existing).map_err(|error| format!("{error:#}"))
+    }
+
+    /// Takes nothing, for a reason.
+    struct Refusing(ErrorKind);
+
+    impl Write for Refusing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_reader_who_has_gone_is_told_from_other_errors() {
+        let gone = of_stdout(ErrorKind::BrokenPipe.into());
+        assert!(gone.get_ref().is_some_and(|inner| inner.downcast_ref::<ReaderGone>().is_some()));
+        assert_eq!(gone.kind(), ErrorKind::BrokenPipe);
+        assert!(of_stdout(ErrorKind::StorageFull.into()).get_ref().is_none());
+    }
+
+    /// `netaware serve -p 0 | head -1` ended the server.
+    #[test]
+    fn a_server_outlives_the_reader_of_its_port() {
+        let said = |why| announce_to(&mut Refusing(why), "listening on 127.0.0.1:4711\n");
+        assert!(said(ErrorKind::BrokenPipe).is_ok());
+        assert!(said(ErrorKind::StorageFull).is_err(), "a script would wait for the port for ever");
     }
 
     #[test]

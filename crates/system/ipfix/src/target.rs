@@ -54,7 +54,7 @@ impl FromStr for Target {
             Some((place, option)) => (place.trim_end_matches('/'), Some(option)),
             None => (rest.trim_end_matches('/'), None),
         };
-        let (host, port) = host_and_port(place);
+        let (host, port) = host_and_port(place)?;
         if host.is_empty() {
             return Err(TargetError::Host(text.to_owned()));
         }
@@ -78,14 +78,18 @@ fn message_length(option: &str) -> Result<usize, TargetError> {
 }
 
 /// `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address.
-fn host_and_port(place: &str) -> (&str, Option<&str>) {
+fn host_and_port(place: &str) -> Result<(&str, Option<&str>), TargetError> {
     if let Some((host, after)) = place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        return (host, after.strip_prefix(':'));
+        let port = after.strip_prefix(':');
+        if port.is_none() && !after.is_empty() {
+            return Err(TargetError::Port(after.to_owned()));
+        }
+        return Ok((host, port));
     }
-    match place.rsplit_once(':') {
+    Ok(match place.rsplit_once(':') {
         Some((host, port)) if !host.contains(':') => (host, Some(port)),
         _ => (place, None),
-    }
+    })
 }
 
 impl fmt::Display for Target {
@@ -126,6 +130,10 @@ mod tests {
         assert!(matches!(refused("tcp://:4739"), TargetError::Host(_)));
         assert!(matches!(refused("tcp://a:0"), TargetError::Port(_)));
         assert!(matches!(refused("tcp://a:99999"), TargetError::Port(_)));
+        // It was exported to port 4739, and what was typed was thrown away.
+        for port in ["4740", "x", " :4740"] {
+            assert_eq!(refused(&format!("tcp://[2001:db8::1]{port}")), TargetError::Port(port.into()));
+        }
         for option in ["mtu=9000", "message=511", "message=65536", "message=x"] {
             assert_eq!(refused(&format!("udp://a?{option}")), TargetError::Option(option.into()));
         }

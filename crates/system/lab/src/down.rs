@@ -4,7 +4,7 @@ use netaware_netmodel::Side;
 use netaware_units::Span;
 
 use crate::namespace::{self, Owner};
-use crate::state::{self, Holding, LabState};
+use crate::state::{self, LabState};
 use crate::system::Signal;
 use crate::{LabError, Report, permission};
 
@@ -50,11 +50,12 @@ pub fn down_all() -> Vec<(String, Result<Removed, LabError>)> {
     prefixes.into_iter().map(|prefix| (prefix.clone(), down(&prefix))).collect()
 }
 
-/// Removes a lab that a program made for itself and left behind, killed: nobody else has a use for
-/// it. What `netaware lab up` made stays, as a person may still be looking at it.
+/// Removes a lab that a program or `netaware lab run` made for itself and left behind, killed:
+/// nobody else has a use for it. What `netaware lab up` made stays, as a person may still be
+/// looking at it.
 pub(crate) fn clear_orphan(prefix: &str) -> Result<(), LabError> {
     let Some(state) = LabState::read(prefix) else { return Ok(()) };
-    if state.holding == Holding::Library && !state.holder.lives() {
+    if !state.holding.stays_behind() && !state.holder.lives() {
         remove(&state)?;
     }
     Ok(())
@@ -67,7 +68,7 @@ fn end_holder(state: &LabState) -> Result<(), LabError> {
         return Ok(());
     }
     let Some(holder) = state.holder.hold() else { return Ok(()) };
-    if state.holding == Holding::Library {
+    if !state.holding.ends_when_told() {
         return Err(LabError::Held { prefix: state.prefix.clone(), pid });
     }
     for (signal, patience) in [(Signal::End, PATIENCE), (Signal::Kill, PATIENCE)] {

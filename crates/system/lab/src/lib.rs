@@ -66,7 +66,7 @@ pub use namespace::name as namespace_name;
 pub use netaware_netmodel::{Scenario, Side};
 pub use permission::check as check_permission;
 pub use ports::await_listener;
-pub use process::{ProcessId, end_child};
+pub use process::{ProcessId, end_child, end_child_sooner};
 pub use recorded::{RecordedPacket, RecordedPackets, RecordedSum};
 pub use report::{Entered, EnteredCount, OwnDrops, Report};
 pub use state::{Holding, LabState, Phase};

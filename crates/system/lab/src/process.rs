@@ -3,6 +3,8 @@
 
 use std::process::{Child, ExitStatus};
 
+use netaware_io::clock;
+use netaware_io::stop::StopFlag;
 use netaware_units::Span;
 use serde::{Deserialize, Serialize};
 
@@ -41,17 +43,33 @@ impl ProcessId {
 /// # Errors
 /// It cannot be waited for.
 pub fn end_child(child: &mut Child, patience: Span) -> std::io::Result<ExitStatus> {
+    end_child_sooner(child, patience, &StopFlag::new())
+}
+
+/// The same, but once `hurry` is raised there is no more patience.
+///
+/// # Errors
+/// As [`end_child`].
+pub fn end_child_sooner(child: &mut Child, patience: Span, hurry: &StopFlag) -> std::io::Result<ExitStatus> {
     if let Some(status) = child.try_wait()? {
         return Ok(status);
     }
     // It is not reaped yet, so its number is still its own.
     if let Ok(process) = Process::hold(child.id()) {
         process.signal(Signal::End);
-        process.await_end(patience);
+        let until = clock::now() + patience;
+        while !hurry.is_raised() && clock::now() < until {
+            if process.await_end(LOOK_EVERY) {
+                break;
+            }
+        }
     }
     child.kill()?;
     child.wait()
 }
+
+/// How long somebody waits who is in a hurry.
+const LOOK_EVERY: Span = Span::from_millis(50);
 
 /// `None` when there is no such process, or it has ended and only waits to be reaped.
 fn start_of(pid: u32) -> Option<u64> {
@@ -69,7 +87,28 @@ fn parse(stat: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::{Command, Stdio};
+
     use super::*;
+
+    #[test]
+    fn a_child_that_hears_no_request_is_not_waited_for_by_who_is_in_a_hurry() {
+        let mut deaf = Command::new("sh")
+            .args(["-c", "trap '' TERM; echo ready; read x"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        BufReader::new(deaf.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "ready\n");
+        let hurry = StopFlag::new();
+        hurry.raise();
+        let status = end_child_sooner(&mut deaf, Span::from_secs(3600), &hurry).unwrap();
+        assert_eq!(status.signal(), Some(9));
+    }
 
     #[test]
     fn a_name_with_parentheses_does_not_shift_the_fields() {

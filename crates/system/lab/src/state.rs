@@ -60,7 +60,8 @@ pub enum Phase {
     Up,
 }
 
-/// What the holder is, which decides whether `lab down` may end it.
+/// What the holder is, which decides whether `lab down` may end it, and whether what it left
+/// behind when it was killed stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Holding {
@@ -68,8 +69,28 @@ pub enum Holding {
     /// alone.
     #[default]
     Library,
-    /// The command `netaware lab`: ends, and takes its lab along, when told by SIGTERM.
+    /// The command `netaware lab up`: ends, and takes its lab along, when told by SIGTERM.
     Command,
+    /// The command `netaware lab run`: ends in the same way, and its lab is for its programs alone.
+    Run,
+}
+
+impl Holding {
+    /// Whether a person may still be looking at a lab whose holder was killed.
+    pub(crate) fn stays_behind(self) -> bool {
+        match self {
+            Self::Library | Self::Run => false,
+            Self::Command => true,
+        }
+    }
+
+    /// Whether a living holder may be told to end by others.
+    pub(crate) fn ends_when_told(self) -> bool {
+        match self {
+            Self::Library => false,
+            Self::Command | Self::Run => true,
+        }
+    }
 }
 
 const ROOT: &str = "/run/netaware-lab";
@@ -198,6 +219,16 @@ pub(crate) fn take_farewell(prefix: &str) -> Option<Report> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A second Ctrl-C left it behind, and each later `lab run` was refused until `lab down`.
+    #[test]
+    fn what_a_killed_run_left_is_no_reason_to_refuse_the_next_one() {
+        let rows =
+            [(Holding::Library, false, false), (Holding::Command, true, true), (Holding::Run, false, true)];
+        for (holding, stays, ends) in rows {
+            assert_eq!((holding.stays_behind(), holding.ends_when_told()), (stays, ends), "{holding:?}");
+        }
+    }
 
     #[test]
     fn a_prefix_cannot_leave_its_folder_nor_be_an_option() {

@@ -10,6 +10,7 @@ use netaware_collector::{Answer, Client, Collector, Config, Judge, Start, folder
 use crate::exit::Exit;
 use crate::flags::logging::Logging;
 use crate::signals;
+use crate::sink;
 
 const LONG: &str = "\
 Tells a fleet of probes what to watch and measure, takes what they find, and joins what several of them saw of the same \
@@ -211,6 +212,7 @@ impl Run {
         };
         signals::listen_and(end, |_| ())?;
         if !self.logging.quiet {
+            let mut lines = Vec::new();
             for address in collector.addresses() {
                 // An address that stands for all of this host's is none to go to.
                 let host = if address.ip().is_unspecified() {
@@ -218,11 +220,12 @@ impl Run {
                 } else {
                     address.to_string()
                 };
-                say(&format!("collecting on {address}; page at http://{host}/\n"))?;
+                lines.push(format!("collecting on {address}; page at http://{host}/\n"));
             }
             for (over, address) in collector.ipfix_addresses() {
-                say(&format!("taking IPFIX at {over}://{address}\n"))?;
+                lines.push(format!("taking IPFIX at {over}://{address}\n"));
             }
+            sink::announce(&lines.concat())?;
         }
         collector.run()?;
         Ok(Exit::Done)
@@ -245,6 +248,6 @@ impl Run {
 }
 
 fn say(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = sink::stdout();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("stdout")
 }

@@ -7,6 +7,7 @@ use clap_complete::Shell;
 
 use crate::cli::Cli;
 use crate::exit::Exit;
+use crate::sink;
 
 const AFTER: &str = "\
 Examples:
@@ -32,7 +33,7 @@ impl Completions {
         // Into memory first: the generator panics when it cannot write.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "netaware", &mut script);
-        std::io::stdout().lock().write_all(&script)?;
+        sink::stdout().write_all(&script)?;
         Ok(Exit::Done)
     }
 }

@@ -94,10 +94,7 @@ impl Host {
         if is_new {
             measure::keep(&record, output, &sink);
         }
-        match printed {
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-            _ => Ok(record.conclusion().into()),
-        }
+        Exit::from(record.conclusion()).once_printed(printed)
     }
 }
 

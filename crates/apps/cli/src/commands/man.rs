@@ -9,6 +9,7 @@ use clap_mangen::Man as Page;
 
 use crate::cli::Cli;
 use crate::exit::Exit;
+use crate::sink;
 
 const AFTER: &str = "\
 Examples:
@@ -43,7 +44,7 @@ impl Man {
         }
         let mut page = Vec::new();
         self.page()?.render(&mut page)?;
-        std::io::stdout().lock().write_all(&page)?;
+        sink::stdout().write_all(&page)?;
         Ok(Exit::Done)
     }
 

@@ -168,6 +168,8 @@ mod tests {
         assert_eq!(owd("h -c 7").count(), 7);
         assert_eq!(owd("h").target.0.target(None).unwrap().port, 862);
         assert_eq!(owd("h:8620").target.0.target(None).unwrap().port, 8620);
+        let error = owd("h:861 -p 862").target.0.target(None).unwrap_err().to_string();
+        assert_eq!(error, "HOST says port 861 and --port says 862: give one of them");
         assert!(owd("h -l 43").check().unwrap_err().to_string().contains("44 B"));
         assert!(owd("h -l 44").check().is_ok());
     }

@@ -198,12 +198,12 @@ impl Probe {
         match (&self.read, self.collector.is_empty()) {
             (Some(file), _) => {
                 // Whoever made the file may be nobody's friend: it is read without a privilege.
-                let (file, outlet, seed) = (Replay::open(file)?, self.outlet()?, self.tasks.seed()?);
+                let (file, outlet, seed) = (Replay::open(file)?, self.outlet(&stop)?, self.tasks.seed()?);
                 self.drop_privileges(Keep::Nothing, &[])?;
                 self.alone(file, outlet, seed, &stop)
             }
             (None, true) => {
-                let (host, outlet, seed) = (self.host()?, self.outlet()?, self.tasks.seed()?);
+                let (host, outlet, seed) = (self.host()?, self.outlet(&stop)?, self.tasks.seed()?);
                 self.switch_stamps_on(host.interfaces().into_iter().take(1))?;
                 self.drop_privileges(Keep::RawSockets, &[])?;
                 self.alone(host, outlet, seed, &stop)

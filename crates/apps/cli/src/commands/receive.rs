@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::flags::output::TextOrJson;
 use crate::flags::{identity_file, key};
 use crate::signals;
+use crate::sink;
 use show::Show;
 
 const LONG: &str = "\
@@ -95,7 +96,7 @@ impl Receive {
         let show = Arc::new(Show::new(self.format, self.quiet));
         let status = show.clone();
         signals::listen(&stop, move |event| status.asked(event))?;
-        show.listening(receiver.addresses(), fingerprint).context("stdout")?;
+        sink::announce(&show.listening(receiver.addresses(), fingerprint))?;
         let until = if self.once { Until::OneTransfer } else { Until::Stopped };
         let shown = show.clone();
         receiver.run(until, &stop, move |event| shown.show(event))?;

@@ -2,7 +2,6 @@
 
 mod place;
 
-use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -22,6 +21,7 @@ use crate::exit::Exit;
 use crate::flags::logging::Logging;
 use crate::flags::{key, quantity};
 use crate::signals;
+use crate::sink;
 
 const LONG: &str = "\
 Carries TCP connections of programs that know nothing of it over a stream that has a connection of each IP version and changes \
@@ -129,7 +129,7 @@ impl Relay {
         self.logging.start()?;
         listen_for_signals(bound.handle())?;
         if !self.logging.quiet {
-            self.announce(&bound)?;
+            sink::announce(&self.announcement(&bound))?;
         }
         bound.run();
         Ok(Exit::Done)
@@ -189,14 +189,12 @@ impl Relay {
         text.parse().with_context(|| format!("the policy in {shown}"))
     }
 
-    /// On stdout, so that a script can read the port that the system chose.
-    fn announce(&self, bound: &Bound) -> anyhow::Result<()> {
-        let mut out = std::io::stdout().lock();
-        for address in bound.addresses() {
-            let of = self.to.as_ref().map(|to| format!("programs, to {} port {}", to.hosts, to.port));
-            writeln!(out, "listening on {} for {}", zone::shown(address), of.as_deref().unwrap_or("relays"))?;
-        }
-        out.flush().context("stdout")
+    /// Goes to stdout, so that a script can read the port that the system chose.
+    fn announcement(&self, bound: &Bound) -> String {
+        let of = self.to.as_ref().map(|to| format!("programs, to {} port {}", to.hosts, to.port));
+        let of = of.as_deref().unwrap_or("relays");
+        let line = |address| format!("listening on {} for {of}\n", zone::shown(address));
+        bound.addresses().into_iter().map(line).collect::<Vec<String>>().concat()
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use clap::Args;
 
 use crate::exit::Exit;
+use crate::sink;
 
 /// Print the JSON Schema of a record
 #[derive(Debug, Args)]
@@ -20,10 +21,8 @@ impl Schema {
     /// Nobody reads it.
     #[expect(clippy::unused_self, reason = "all commands run the same way")]
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        let mut out = std::io::stdout().lock();
         let schema: serde_json::Value = serde_json::from_str(netaware_record::JSON_SCHEMA)?;
-        serde_json::to_writer_pretty(&mut out, &schema)?;
-        writeln!(out)?;
+        writeln!(sink::stdout(), "{}", serde_json::to_string_pretty(&schema)?)?;
         Ok(Exit::Done)
     }
 }

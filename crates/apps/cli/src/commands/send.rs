@@ -105,19 +105,20 @@ impl Send {
         let sent = send(&request, &stop, &mut |progress| show.progress(progress));
         show.finish();
         let report = sent?;
-        match self.format {
+        let printed = match self.format {
             // The error says it all.
-            TextOrJson::Text if has_not_begun(&report) => {}
-            TextOrJson::Text => show::text(&report, &request.host)?,
-            TextOrJson::Json => show::json(&report, &request)?,
-        }
+            TextOrJson::Text if has_not_begun(&report) => Ok(()),
+            TextOrJson::Text => show::text(&report, &request.host),
+            TextOrJson::Json => show::json(&report, &request),
+        };
         if let Some(why) = &report.ended {
             eprintln!(
                 "error: {why}{}",
                 if why.can_go_on() { "; the same command goes on where it was" } else { "" }
             );
         }
-        Ok(if report.is_complete() { Exit::Done } else { Exit::NotMeasured })
+        let exit = if report.is_complete() { Exit::Done } else { Exit::NotMeasured };
+        exit.once_printed(printed)
     }
 
     fn request(&self) -> anyhow::Result<SendRequest> {

@@ -1,6 +1,7 @@
 //! `netaware serve`: the responder.
 
-use std::io::{IsTerminal as _, Write};
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::flags::affinity;
 use crate::flags::logging::Logging;
 use crate::flags::{identity_file, key, quantity};
 use crate::signals;
+use crate::sink;
 
 const LONG: &str = "\
 Answers measurements of 'netaware test' and its phases on one port, TCP and UDP, over both IP versions. Needs no \
@@ -145,7 +147,10 @@ impl Serve {
         };
         signals::listen_and(end, |_| ())?;
         if !self.logging.quiet {
-            announce(&server, self.qr)?;
+            sink::announce(&announcement(&server, self.qr)?)?;
+            for error in server.absent() {
+                eprintln!("note: one IP version only: {error}");
+            }
         }
         server.run()?;
         Ok(Exit::Done)
@@ -245,17 +250,14 @@ impl ResultFile {
     }
 }
 
-/// On stdout, so that a script can read the port that the system chose.
-fn announce(server: &Server, qr: When) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+/// Goes to stdout, so that a script can read the port that the system chose.
+fn announcement(server: &Server, qr: When) -> anyhow::Result<String> {
+    let mut out = String::new();
     for address in server.addresses() {
         writeln!(out, "listening on {}, TCP and UDP", zone::shown(*address))?;
     }
     for address in server.stamp_addresses() {
         writeln!(out, "answering STAMP on {}, UDP", zone::shown(address))?;
-    }
-    for error in server.absent() {
-        eprintln!("note: one IP version only: {error}");
     }
     let port = server.addresses().first().map_or(DEFAULT_PORT, SocketAddr::port);
     let host = if port == DEFAULT_PORT { "HOST".to_owned() } else { format!("HOST:{port}") };
@@ -274,7 +276,7 @@ fn announce(server: &Server, qr: When) -> anyhow::Result<()> {
     if let Some(fingerprint) = fingerprint {
         writeln!(out, "certificate of the page, SHA-256: {}", fingerprint.in_pairs())?;
     }
-    out.flush().context("stdout")
+    Ok(out)
 }
 
 /// With TLS its fragment, which no browser sends, says what to compare the certificate with.

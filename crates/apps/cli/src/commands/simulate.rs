@@ -9,7 +9,7 @@ use netaware_io::stop::StopFlag;
 use netaware_lab::scenarios::{self, Loaded};
 use netaware_record::IpVersion;
 use netaware_sim::Side;
-use netaware_sim::methods::{self, Found, LatencyAsk, Method, Pacing, ReachAsk, StreamAsk, TcpPort};
+use netaware_sim::methods::{self, Found, LatencyAsk, Method, Pacing, ReachAsk, StreamAsk, TcpPort, Unit};
 use netaware_stats::patience::{LEAST, Waiting};
 use netaware_units::Span;
 
@@ -19,6 +19,7 @@ use crate::flags::quantity;
 use crate::render::Paint;
 use crate::render::simulated::{self, Report};
 use crate::signals;
+use crate::sink;
 
 const LONG: &str = "\
 Runs a method over a scenario on a virtual clock and shows what it would say beside what is true. Nothing is sent, nothing \
@@ -182,13 +183,16 @@ impl Simulate {
             runs: &runs,
             record: record.as_ref(),
         };
-        let mut out = std::io::stdout().lock();
-        match self.format {
-            TextOrJson::Text => simulated::text(&mut out, &report, Paint::for_stdout(self.paint.color))?,
-            TextOrJson::Json => simulated::json(&mut out, &report)?,
+        let exit = conclusion(&method, &runs);
+        if exit == Exit::NotMeasured {
+            eprintln!("error: nothing came through over any IP version that was asked for");
         }
-        out.flush()?;
-        Ok(Exit::Done)
+        let mut out = sink::stdout();
+        let printed = match self.format {
+            TextOrJson::Text => simulated::text(&mut out, &report, Paint::for_stdout(self.paint.color)),
+            TextOrJson::Json => simulated::json(&mut out, &report),
+        };
+        exit.once_printed(printed.and_then(|()| out.flush()))
     }
 
     fn simulate(&self, loaded: &Loaded, seed: u64, method: &Method) -> anyhow::Result<Vec<Found>> {
@@ -306,6 +310,22 @@ impl Simulate {
     }
 }
 
+/// As of a measurement: one answer over one IP version is a figure.
+fn conclusion(method: &Method, runs: &[(u64, Vec<Found>)]) -> Exit {
+    let mut found = runs.iter().flat_map(|(_, found)| found);
+    if found.any(|found| came_through(method, found)) { Exit::Done } else { Exit::NotMeasured }
+}
+
+/// Whether the method says more than that all was lost. A stream is not answered: it arrives.
+fn came_through(method: &Method, found: &Found) -> bool {
+    match method {
+        Method::Stream(_) => found.forward.arrived + found.reverse.arrived > 0,
+        Method::Latency(_) | Method::PathMtu | Method::Reach(_) => {
+            found.figures.iter().any(|figure| figure.estimate.is_some() && figure.unit != Unit::Share)
+        }
+    }
+}
+
 /// What `latency` and `stream` do by default.
 const DEFAULT_COUNT: u64 = 200;
 const DEFAULT_LENGTH: u32 = 64;
@@ -381,6 +401,22 @@ mod tests {
         }
         for bad in ["x", "x ftp", "x latency -c 0", "x latency --runs 0", "x latency --ping-pong -i 1ms"] {
             assert!(simulate(bad).is_err(), "{bad}");
+        }
+    }
+
+    /// `simulate ipv6-black-hole latency -6` lost five of five requests and ended with 0.
+    #[test]
+    fn what_nobody_answered_has_not_been_measured() {
+        let loaded = scenarios::load("ipv6-black-hole").unwrap();
+        let exit = |words: &str| {
+            let simulate = simulate(words).unwrap();
+            let method = simulate.method().unwrap();
+            conclusion(&method, &[(1, simulate.simulate(&loaded, 1, &method).unwrap())])
+        };
+        for method in ["latency -c 5", "path-mtu", "reach -t 1s", "stream -c 5", "stream -c 5 -R"] {
+            assert_eq!(exit(&format!("x {method} -6")), Exit::NotMeasured, "{method}");
+            assert_eq!(exit(&format!("x {method} -4")), Exit::Done, "{method}");
+            assert_eq!(exit(&format!("x {method}")), Exit::Done, "{method}: over one version it was");
         }
     }
 }

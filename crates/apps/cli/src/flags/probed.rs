@@ -1,5 +1,6 @@
 //! HOST and the way there for commands that need nobody at the far end.
 
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use netaware_units::Span;
 
@@ -44,12 +45,15 @@ struct Typed {
 #[derive(Debug, Clone)]
 pub(crate) struct ProbedFlags(pub(crate) TargetFlags);
 
-impl From<Typed> for ProbedFlags {
-    fn from(typed: Typed) -> Self {
-        let port = typed.host.port.unwrap_or(typed.port);
-        Self(TargetFlags::of_place(Place {
-            host: Host { port: None, ..typed.host },
-            port,
+impl FromArgMatches for ProbedFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let typed = Typed::from_arg_matches(matches)?;
+        // A default is not held against the port of HOST.
+        let is_given = matches.value_source("port") == Some(ValueSource::CommandLine);
+        Ok(Self(TargetFlags::of_place(Place {
+            host: typed.host,
+            port: is_given.then_some(typed.port),
+            default_port: typed.port,
             ipv4: typed.ipv4,
             ipv6: typed.ipv6,
             bind: typed.bind,
@@ -57,13 +61,7 @@ impl From<Typed> for ProbedFlags {
             dscp: typed.dscp,
             flow_label: typed.flow_label,
             patience: LOOKUP_PATIENCE,
-        }))
-    }
-}
-
-impl FromArgMatches for ProbedFlags {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Typed::from_arg_matches(matches).map(Into::into)
+        })))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -100,12 +98,13 @@ mod tests {
         flags: ProbedFlags,
     }
 
+    fn target(words: &str) -> Result<netaware_prober::Target, String> {
+        let line = Line::try_parse_from(std::iter::once("x").chain(words.split_whitespace()));
+        line.map_err(|e| e.to_string())?.flags.0.target(None).map_err(|e| e.to_string())
+    }
+
     #[test]
     fn a_host_is_needed_and_becomes_a_target() {
-        let target = |words: &str| {
-            let line = Line::try_parse_from(std::iter::once("x").chain(words.split_whitespace()));
-            line.map_err(|e| e.to_string())?.flags.0.target(None).map_err(|e| e.to_string())
-        };
         assert!(target("").is_err());
         let found = target("h -4 --dscp EF").unwrap();
         assert_eq!((found.port, found.options.dscp), (PORT, 46));
@@ -113,5 +112,14 @@ mod tests {
         assert_eq!(target("h -p 9").unwrap().port, 9);
         assert_eq!(target("192.0.2.1:99").unwrap().port, 99);
         assert_eq!(target("192.0.2.1 -6").unwrap_err(), "HOST is an IPv4 address, but IPv6 is asked for");
+    }
+
+    #[test]
+    fn a_port_that_was_typed_is_not_dropped_beside_that_of_the_host() {
+        let error = target("h:99 -p 98").unwrap_err();
+        assert_eq!(error, "HOST says port 99 and --port says 98: give one of them");
+        // Also where it happens to be the default.
+        assert!(target(&format!("h:99 -p {PORT}")).is_err());
+        assert_eq!(target("h:99 -p 99").unwrap().port, 99);
     }
 }

@@ -28,6 +28,9 @@ pub(crate) struct TargetFlags {
     /// Port of the responder, TCP and UDP [default: 14233]
     #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = PATH)]
     port: Option<u16>,
+    /// The port where none is given.
+    #[arg(skip = DEFAULT_PORT)]
+    default_port: u16,
     /// Measure over IPv4 only
     #[arg(short = '4', long, help_heading = PATH)]
     ipv4: bool,
@@ -67,7 +70,9 @@ pub(crate) struct TargetFlags {
 /// Somewhere without a responder.
 pub(crate) struct Place {
     pub(crate) host: Host,
-    pub(crate) port: u16,
+    /// Given by `--port`.
+    pub(crate) port: Option<u16>,
+    pub(crate) default_port: u16,
     pub(crate) ipv4: bool,
     pub(crate) ipv6: bool,
     pub(crate) bind: Option<ZonedIp>,
@@ -82,7 +87,8 @@ impl TargetFlags {
     pub(crate) fn of_place(place: Place) -> Self {
         Self {
             host: Some(place.host),
-            port: Some(place.port),
+            port: place.port,
+            default_port: place.default_port,
             ipv4: place.ipv4,
             ipv6: place.ipv6,
             bind: place.bind,
@@ -132,7 +138,7 @@ impl TargetFlags {
         if let (Some(a), Some(b)) = (typed, self.port) {
             ensure!(a == b, "HOST says port {a} and --port says {b}: give one of them");
         }
-        Ok(typed.or(self.port).unwrap_or(DEFAULT_PORT))
+        Ok(typed.or(self.port).unwrap_or(self.default_port))
     }
 
     /// The versions asked for, less those that a literal address or a bound address rules out.

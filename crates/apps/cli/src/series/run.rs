@@ -308,15 +308,14 @@ impl Series<'_> {
     fn close(mut self, left: Left, paint: Paint, sink: &Sink) -> anyhow::Result<Exit> {
         self.live.rows(self.rows.end());
         self.live.finish();
-        if let Some(error) = self.live.take_failure() {
+        let written = match self.live.take_failure() {
+            Some(error) => Err(error),
+            None => self.closing_lines(paint, sink),
+        };
+        let exit = self.tally.exit().once_printed(written);
+        if exit.is_err() {
             self.say_how_to_continue(left);
-            return Err(error.into());
-        }
-        let lines = format!("{}{}", self.summary.lines(paint), self.size_lines(paint));
-        if self.output.format == Format::Text {
-            sink.write(lines.as_bytes())?;
-        } else if !self.output.quiet {
-            eprint!("{lines}");
+            return exit;
         }
         for line in self.tally.lines() {
             eprintln!("{line}");
@@ -329,7 +328,19 @@ impl Series<'_> {
             eprintln!("saved as series {id}: netaware results show {id}");
         }
         self.say_how_to_continue(left);
-        Ok(self.tally.exit())
+        exit
+    }
+
+    /// What holds of all points.
+    fn closing_lines(&mut self, paint: Paint, sink: &Sink) -> std::io::Result<()> {
+        let lines = format!("{}{}", self.summary.lines(paint), self.size_lines(paint));
+        if self.output.format == Format::Text {
+            return sink.write(lines.as_bytes());
+        }
+        if !self.output.quiet {
+            eprint!("{lines}");
+        }
+        Ok(())
     }
 
     fn say_how_to_continue(&self, left: Left) {

@@ -211,9 +211,11 @@ fn range(from: &str, rest: &str, quantity: Quantity) -> Result<Values, String> {
     let at = rest.find(['+', '*']).ok_or("how to go on is missing: add +STEP or *FACTOR")?;
     let (to, change) = (rest[..at].trim(), rest[at + 1..].trim());
     let is_step = rest[at..].starts_with('+');
-    // "0..100us+10us" and "1..10ms+1ms" leave no doubt.
+    // "0..100us+10us" and "1..10ms+1ms" leave no doubt, as a time or a rate needs a unit. A size
+    // does not: without one it is in bytes, here as everywhere.
     let with_unit = |text: &str| {
-        if suffix(text).is_empty() { format!("{text}{}", suffix(to)) } else { text.to_owned() }
+        let lacks_unit = quantity != Quantity::Size && suffix(text).is_empty();
+        if lacks_unit { format!("{text}{}", suffix(to)) } else { text.to_owned() }
     };
     let (first, last) = (quantity.parse(&with_unit(from))?, quantity.parse(to)?);
     if first > last {

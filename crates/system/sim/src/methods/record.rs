@@ -23,7 +23,7 @@ pub fn record(
         software: env!("CARGO_PKG_VERSION").to_owned(),
         ..HostInfo::default()
     };
-    Record {
+    let mut record = Record {
         schema: SCHEMA_VERSION,
         id: id_of(seed, &[command, scenario]),
         software: env!("CARGO_PKG_VERSION").to_owned(),
@@ -42,7 +42,13 @@ pub fn record(
         ability: None,
         expectations: Vec::new(),
         warnings: vec!["simulated: no packet left this host, and both hosts are ideal".to_owned()],
+    };
+    // The rule for records does not know the search for a path MTU, which has found one or has not.
+    let mut paths = record.versions.iter().filter_map(|version| version.path.as_ref());
+    if paths.all(|path| path.mtu.is_none()) {
+        record.settle();
     }
+    record
 }
 
 fn id_of(seed: u64, words: &[&str]) -> Uuid {
@@ -53,4 +59,44 @@ fn id_of(seed: u64, words: &[&str]) -> Uuid {
         *byte = rng.next_u64() as u8;
     }
     Builder::from_unix_timestamp_millis(0, &random).into_uuid()
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_netmodel::Scenario;
+    use netaware_record::IpVersion;
+    use netaware_stats::patience::Waiting;
+
+    use super::*;
+    use crate::methods::{LatencyAsk, Method, Pacing, run};
+
+    const BLACK_HOLE: &str = "about = 'IPv6 is swallowed'\n[[hop]]\nrate = '1Gbit/s'\ndelay = '1ms'\n\
+                              [[hop]]\nrate = '100Mbit/s'\ndelay = '6ms'\nv6 = { black_hole = true }\n";
+
+    fn outcome(method: &Method, versions: &[IpVersion]) -> Outcome {
+        let scenario = Scenario::parse(BLACK_HOLE).unwrap();
+        let found = versions.iter().map(|version| run(&scenario, 1, *version, method).unwrap());
+        let found: Vec<Found> = found.collect();
+        record(method.name(), "black-hole", 1, BTreeMap::new(), &found).outcome
+    }
+
+    /// Five of five requests were lost, and the outcome was `complete`.
+    #[test]
+    fn what_nobody_answered_is_not_complete() {
+        let latency = Method::Latency(LatencyAsk {
+            count: Some(5),
+            time: None,
+            pacing: Pacing::Even(Span::from_millis(10)),
+            length: 64,
+            response: 64,
+            patience: Span::from_secs(1),
+            waiting: Waiting::Exactly,
+        });
+        for method in [latency, Method::PathMtu] {
+            let name = method.name();
+            assert_eq!(outcome(&method, &[IpVersion::V6]), Outcome::Failed, "{name}");
+            assert_eq!(outcome(&method, &[IpVersion::V4]), Outcome::Complete, "{name}");
+            assert_eq!(outcome(&method, &[IpVersion::V4, IpVersion::V6]), Outcome::Complete, "{name}");
+        }
+    }
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::exit::Exit;
 use crate::flags::output::TextOrJson;
+use crate::sink;
 
 #[derive(Debug, Args)]
 pub(super) struct List {
@@ -21,7 +22,7 @@ pub(super) struct List {
 impl List {
     pub(super) fn run(&self) -> anyhow::Result<Exit> {
         let labs = LabState::all();
-        let mut out = std::io::stdout().lock();
+        let mut out = sink::stdout();
         if self.format == TextOrJson::Json {
             let all: Vec<_> = labs.iter().map(as_json).collect();
             writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;

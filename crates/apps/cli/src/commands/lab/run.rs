@@ -3,19 +3,21 @@
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
 use clap::Args;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_lab::{
-    EmulatorCore, Holding, Lab, LabOptions, Report, Side, await_listener, end_child, scenarios,
+    EmulatorCore, Holding, Lab, LabOptions, Report, Side, await_listener, end_child_sooner, scenarios,
 };
 use netaware_units::Span;
 
 use super::{PathFlags, Prefix};
 use crate::exit::Exit;
-use crate::signals;
+use crate::signals::{self, Event};
 
 const LONG: &str = "\
 Brings a lab up, runs CMD_B on host b in the background and CMD_A on host a in the foreground, ends CMD_B, takes the lab \
@@ -41,14 +43,14 @@ impl Run {
     pub(super) fn run(&self) -> anyhow::Result<Exit> {
         let (near, far) = split(&self.programs)?;
         let loaded = scenarios::load(&self.scenario)?;
-        let stop = StopFlag::new();
-        signals::listen(&stop, |_| {})?;
+        let asked = Asked::default();
+        asked.listen()?;
         let options = LabOptions {
             prefix: self.lab.prefix.clone(),
             scenario_name: loaded.name.clone(),
             seed: self.path.seed,
             truth: self.path.truth(),
-            holding: Holding::Command,
+            holding: Holding::Run,
             core: EmulatorCore::Own,
         };
         let lab = Lab::up(&loaded.scenario, &options)?;
@@ -56,13 +58,39 @@ impl Run {
         if background.is_some() {
             await_listener(&self.lab.prefix, Side::B, LISTENS_WITHIN);
         }
-        let ended = foreground(&lab, near, &stop);
+        let ended = foreground(&lab, near, &asked);
         if let Some(child) = &mut background {
-            end_child(child, PATIENCE).context("cannot end the program on host b")?;
+            let ended = end_child_sooner(child, PATIENCE, &asked.at_once);
+            ended.context("cannot end the program on host b")?;
         }
         let report = lab.end()?;
         tell(&report);
-        Ok(Exit::Program(code(ended?)))
+        let code = code(ended?);
+        Ok(if asked.at_once.is_raised() { Exit::NotMeasured } else { Exit::Program(code) })
+    }
+}
+
+/// What signals ask for.
+#[derive(Debug, Default)]
+struct Asked {
+    /// To end both programs.
+    end: StopFlag,
+    /// To wait for neither of them any more. The lab is taken down all the same.
+    at_once: StopFlag,
+    /// To tell how the path does.
+    report: Arc<AtomicBool>,
+}
+
+impl Asked {
+    fn listen(&self) -> anyhow::Result<()> {
+        let (end, at_once, report) = (self.end.clone(), self.at_once.clone(), self.report.clone());
+        let told = move |event| match event {
+            Event::Asked => report.store(true, Ordering::Release),
+            Event::Stopping(by) => {
+                eprintln!("\nnetaware: {by}: ending the programs; once more ends them at once");
+            }
+        };
+        signals::listen_to_each(move |_| end.raise(), move || at_once.raise(), told)
     }
 }
 
@@ -89,14 +117,18 @@ fn background(lab: &Lab, words: &[OsString]) -> anyhow::Result<Child> {
     command.spawn().context("cannot start the program on host b")
 }
 
-fn foreground(lab: &Lab, words: &[OsString], stop: &StopFlag) -> anyhow::Result<ExitStatus> {
+fn foreground(lab: &Lab, words: &[OsString], asked: &Asked) -> anyhow::Result<ExitStatus> {
     let mut child = on(lab, Side::A, words)?.spawn().context("cannot start the program on host a")?;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        if stop.is_raised() {
-            return end_child(&mut child, PATIENCE).context("cannot end the program on host a");
+        if asked.report.swap(false, Ordering::AcqRel) {
+            eprintln!("lab: {}", lab.report());
+        }
+        if asked.end.is_raised() {
+            let ended = end_child_sooner(&mut child, PATIENCE, &asked.at_once);
+            return ended.context("cannot end the program on host a");
         }
         clock::sleep(LOOK_EVERY);
     }

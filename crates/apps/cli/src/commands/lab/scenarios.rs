@@ -6,6 +6,7 @@ use clap::Args;
 use netaware_lab::scenarios;
 
 use crate::exit::Exit;
+use crate::sink;
 
 #[derive(Debug, Args)]
 pub(super) struct Scenarios {
@@ -16,7 +17,7 @@ pub(super) struct Scenarios {
 
 impl Scenarios {
     pub(super) fn run(&self) -> anyhow::Result<Exit> {
-        let mut out = std::io::stdout().lock();
+        let mut out = sink::stdout();
         if let Some(name) = &self.name {
             write!(out, "{}", scenarios::load(name)?.text)?;
             return Ok(Exit::Done);

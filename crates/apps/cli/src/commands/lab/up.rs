@@ -12,6 +12,7 @@ use netaware_record::IpVersion;
 
 use super::{PathFlags, Prefix};
 use crate::exit::Exit;
+use crate::sink;
 
 const LONG: &str = "\
 Brings a lab up and returns. The path between its hosts runs in the background until 'lab down'. Of how well it does, \
@@ -38,7 +39,7 @@ impl Up {
         check_permission()?;
         self.start(&loaded)?;
         let state = LabState::read(&self.lab.prefix).context("the lab is gone again")?;
-        write!(std::io::stdout().lock(), "{}", described(&state))?;
+        write!(sink::stdout(), "{}", described(&state))?;
         Ok(Exit::Done)
     }
 

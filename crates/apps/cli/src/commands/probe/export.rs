@@ -2,10 +2,11 @@
 //! else its reports go.
 
 use std::collections::BTreeMap;
-use std::io::Stdout;
+use std::io::{self, Stdout};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use netaware_io::stop::StopFlag;
 use netaware_ipfix::{Exporter, Over};
 use netaware_observer::export::{Export, WhenSlow};
 use netaware_observer::link::{Judge, Trust};
@@ -60,7 +61,7 @@ impl Outlets {
     /// Sends what waits. How many batches and datagrams were lost to any collector.
     ///
     /// # Errors
-    /// Nobody takes what is printed.
+    /// What is printed could not be written, and not because its reader had gone.
     pub(crate) fn end(self) -> anyhow::Result<u64> {
         let exported = self.export.map(Export::finish).unwrap_or_default();
         for one in &exported {
@@ -74,22 +75,25 @@ impl Outlets {
             }
         }
         match self.printer.and_then(|printer| printer.failed) {
-            Some(error) => Err(error).context("stdout"),
-            None => Ok(exported.iter().map(netaware_observer::export::Exported::lost).sum()),
+            // A reader who has gone has read enough.
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("stdout"),
+            _ => Ok(exported.iter().map(netaware_observer::export::Exported::lost).sum()),
         }
     }
 }
 
 impl Probe {
-    /// Where reports go. Files are read here, while privileges are still there.
-    pub(super) fn outlet(&self) -> anyhow::Result<Outlets> {
+    /// Where reports go; `stop` is raised when they go nowhere any more. Files are read here, while
+    /// privileges are still there.
+    pub(super) fn outlet(&self, stop: &StopFlag) -> anyhow::Result<Outlets> {
         let form = self.format.or(self.export.is_empty().then(Form::default));
         let printer = form.map(|form| Printer {
             form,
             top: self.tasks.top as usize,
-            out: std::io::stdout(),
+            out: io::stdout(),
             reports: 0,
             failed: None,
+            stop: self.export.is_empty().then(|| stop.clone()),
         });
         let slow = if self.read.is_some() { WhenSlow::Wait } else { WhenSlow::Lose };
         let export = if self.export.is_empty() {
@@ -172,9 +176,11 @@ mod tests {
 
     #[test]
     fn nothing_is_printed_beside_an_export_unless_it_is_asked_for() {
-        let prints = |line: &str| probe(line).unwrap().outlet().unwrap().printer.is_some();
-        assert!(prints(""));
-        assert!(!prints("--export udp://127.0.0.1"));
-        assert!(prints("--export udp://127.0.0.1 --format ndjson"));
+        let printer = |line: &str| probe(line).unwrap().outlet(&StopFlag::new()).unwrap().printer;
+        assert!(printer("").is_some_and(|printer| printer.stop.is_some()));
+        assert!(printer("--export udp://127.0.0.1").is_none());
+        // Nobody reads it any more: the export goes on.
+        let beside = printer("--export udp://127.0.0.1 --format ndjson");
+        assert!(beside.is_some_and(|printer| printer.stop.is_none()));
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use netaware_io::stop::StopFlag;
 use netaware_observer::watch::report::Outlet;
 use netaware_record::Document as _;
 use netaware_record::passive::{
@@ -25,7 +26,7 @@ pub(crate) enum Form {
     Ndjson,
 }
 
-/// Prints each report when its period is over.
+/// Prints each report when its period is over, as long as somebody takes them.
 pub(crate) struct Printer<W: Write + Send> {
     pub(crate) form: Form,
     pub(crate) top: usize,
@@ -33,6 +34,9 @@ pub(crate) struct Printer<W: Write + Send> {
     pub(crate) reports: u64,
     /// Why printing ended.
     pub(crate) failed: Option<io::Error>,
+    /// Raised when printing ended; none where reports go elsewhere, too, and there is still a
+    /// reason to watch.
+    pub(crate) stop: Option<StopFlag>,
 }
 
 impl<W: Write + Send> Outlet for Printer<W> {
@@ -41,6 +45,9 @@ impl<W: Write + Send> Outlet for Printer<W> {
     }
 
     fn report(&mut self, mut report: ProbeReport) {
+        if self.failed.is_some() {
+            return;
+        }
         self.reports += 1;
         report.sequence = self.reports;
         let text = match self.form {
@@ -50,7 +57,10 @@ impl<W: Write + Send> Outlet for Printer<W> {
         };
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         if let Err(error) = written {
-            self.failed.get_or_insert(error);
+            self.failed = Some(error);
+            if let Some(stop) = &self.stop {
+                stop.raise();
+            }
         }
     }
 }
@@ -318,13 +328,57 @@ mod tests {
         assert_eq!(lines.len(), 4);
     }
 
+    fn printer<W: Write + Send>(out: W, stop: Option<StopFlag>) -> Printer<W> {
+        Printer { form: Form::Ndjson, top: 1, out, reports: 0, failed: None, stop }
+    }
+
     #[test]
     fn programs_get_one_report_per_line() {
-        let mut printer = Printer { form: Form::Ndjson, top: 1, out: Vec::new(), reports: 0, failed: None };
+        let mut printer = printer(Vec::new(), None);
         printer.report(report());
         printer.report(report());
         let text = String::from_utf8(printer.out).unwrap();
         let read: Vec<ProbeReport> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!((read.len(), read[1].sequence, read[0].rows.len()), (2, 2, 3));
+    }
+
+    /// Takes one report, as `head -1` does.
+    struct Head {
+        lines: usize,
+    }
+
+    impl Write for Head {
+        fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+            if self.lines == 1 {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            self.lines += 1;
+            Ok(text.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_probe_whose_reader_has_gone_does_not_watch_for_ever() {
+        let stop = StopFlag::new();
+        let mut alone = printer(Head { lines: 0 }, Some(stop.clone()));
+        alone.report(report());
+        assert!(!stop.is_raised());
+        alone.report(report());
+        assert!(stop.is_raised());
+        assert_eq!(alone.failed.map(|error| error.kind()), Some(io::ErrorKind::BrokenPipe));
+    }
+
+    #[test]
+    fn beside_an_export_a_printer_whose_reader_has_gone_is_left_out() {
+        let mut beside = printer(Head { lines: 0 }, None);
+        for _ in 0..3 {
+            beside.report(report());
+        }
+        assert_eq!(beside.reports, 2, "the third was not tried");
+        assert!(beside.failed.is_some());
     }
 }

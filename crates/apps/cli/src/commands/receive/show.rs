@@ -51,25 +51,18 @@ impl Show {
         self.completed.load(Ordering::Acquire)
     }
 
-    /// On stdout, so that a script can read the port that the system chose, and the fingerprint.
-    pub(super) fn listening(&self, addresses: &[SocketAddr], fingerprint: Option<Digest>) -> io::Result<()> {
-        let mut out = io::stdout().lock();
+    /// Goes to stdout, so a script can read the port that the system chose, and the fingerprint.
+    pub(super) fn listening(&self, addresses: &[SocketAddr], fingerprint: Option<Digest>) -> String {
+        let shown: Vec<String> = addresses.iter().copied().map(zone::shown).collect();
         if self.format == TextOrJson::Json {
-            writeln!(
-                out,
-                "{}",
-                json!({ "listening": addresses.iter().copied().map(zone::shown).collect::<Vec<_>>(), "fingerprint": fingerprint })
-            )?;
-            return out.flush();
-        }
-        for address in addresses {
-            writeln!(out, "listening on {}, TCP", zone::shown(*address))?;
+            return format!("{}\n", json!({ "listening": shown, "fingerprint": fingerprint }));
         }
         let port = addresses.first().map_or(TRANSFER_PORT, SocketAddr::port);
         let host = if port == TRANSFER_PORT { "HOST".to_owned() } else { format!("HOST:{port}") };
         let encrypted = fingerprint.map(|digest| format!(" --fingerprint {digest}")).unwrap_or_default();
-        writeln!(out, "send from elsewhere with 'netaware send FILE {host}{encrypted}'")?;
-        out.flush()
+        let listening = shown.iter().map(|address| format!("listening on {address}, TCP\n"));
+        let listening = listening.collect::<Vec<String>>().concat();
+        format!("{listening}send from elsewhere with 'netaware send FILE {host}{encrypted}'\n")
     }
 
     /// By a signal.
@@ -233,6 +226,21 @@ mod tests {
         );
         assert!(text.ends_with("ended early: the other end has said nothing for 30.0 s\n"), "{text}");
         assert_eq!(value(&report())["failed"], 22);
+    }
+
+    #[test]
+    fn where_it_listens_is_read_by_people_and_by_scripts() {
+        let addresses: [SocketAddr; 2] =
+            ["192.0.2.1:4711".parse().unwrap(), "[2001:db8::1]:4711".parse().unwrap()];
+        assert_eq!(
+            Show::new(TextOrJson::Text, true).listening(&addresses, None),
+            "listening on 192.0.2.1:4711, TCP\nlistening on [2001:db8::1]:4711, TCP\n\
+             send from elsewhere with 'netaware send FILE HOST:4711'\n"
+        );
+        let line = Show::new(TextOrJson::Json, true).listening(&addresses, None);
+        let read: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(read["listening"][0], "192.0.2.1:4711");
+        assert!(read["fingerprint"].is_null() && line.ends_with("}\n"));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::local;
 use crate::exit::Exit;
 use crate::render;
 use crate::series::figures::{Figure, figures};
+use crate::sink;
 
 const AFTER: &str = "\
 Examples:
@@ -48,7 +49,7 @@ const MOST_ROWS: usize = 100_000;
 impl Active {
     pub(super) fn run(&self) -> Result<Exit> {
         let rows = self.rows()?;
-        let mut out = std::io::stdout().lock();
+        let mut out = sink::stdout();
         match self.format {
             TableFormat::Json => {
                 let all: Vec<Value> = found(&rows).map(|(row, record)| as_json(row, record)).collect();

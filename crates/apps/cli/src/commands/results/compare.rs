@@ -19,6 +19,7 @@ use crate::flags::output::{ColorFlag, TextOrJson};
 use crate::render::{Paint, padded, paragraph};
 use crate::series::figures::{direction, figures};
 use crate::series::summary::{number, unit};
+use crate::sink;
 
 const LONG: &str = "\
 Compares two groups of results figure by figure: the medians, and the difference of the medians (the second minus the \
@@ -85,7 +86,7 @@ impl Compare {
             self.first,
             self.second
         );
-        let mut out = std::io::stdout().lock();
+        let mut out = sink::stdout();
         if self.format == TextOrJson::Json {
             let all: Vec<_> = pairs.iter().map(Pair::as_json).collect();
             writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::fleet::{Fleet, TableFormat, cell, ms, plain};
 use super::local;
 use crate::exit::Exit;
+use crate::sink;
 
 const AFTER: &str = "\
 Examples:
@@ -62,7 +63,7 @@ const MOST_POINTS: usize = 1_000_000;
 impl Delays {
     pub(super) fn run(&self) -> Result<Exit> {
         let points = self.points()?;
-        let mut out = std::io::stdout().lock();
+        let mut out = sink::stdout();
         match self.format {
             TableFormat::Json => {
                 let all: Vec<Value> = points.iter().map(as_json).collect();

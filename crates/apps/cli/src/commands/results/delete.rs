@@ -8,6 +8,7 @@ use netaware_store::Found;
 
 use super::Place;
 use crate::exit::Exit;
+use crate::sink;
 
 /// Delete saved results and whole series
 #[derive(Debug, Args)]
@@ -22,6 +23,7 @@ pub(super) struct Delete {
 impl Delete {
     pub(super) fn run(&self) -> anyhow::Result<Exit> {
         let store = self.place.change()?;
+        let mut printed = Ok(());
         for id in &self.ids {
             let done = match store.resolve(id)? {
                 Found::Record(record) => format!("deleted {}", store.delete(&record.to_string())?),
@@ -35,8 +37,9 @@ impl Delete {
                     format!("deleted series {series} with {} results", store.delete_series(series)?)
                 }
             };
-            writeln!(std::io::stdout(), "{done}")?;
+            // The others go, too, if nobody reads of it any more.
+            printed = printed.and(writeln!(sink::stdout(), "{done}"));
         }
-        Ok(Exit::Done)
+        Exit::Done.once_printed(printed)
     }
 }

@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::flags::output::{LONGEST_LABEL, TextOrJson};
 use crate::measure::short_id;
 use crate::render;
+use crate::sink;
 
 /// List saved results and series, newest first
 #[derive(Debug, Args)]
@@ -61,7 +62,7 @@ impl List {
             Some(store) => self.entries(&store)?,
             None => Vec::new(),
         };
-        let mut out = std::io::stdout().lock();
+        let mut out = sink::stdout();
         if self.format == TextOrJson::Json {
             let all: Vec<Value> = entries.iter().map(as_json).collect();
             writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;

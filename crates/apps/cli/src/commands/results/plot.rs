@@ -9,6 +9,7 @@ use super::Place;
 use crate::exit::Exit;
 use crate::plot::source::Source;
 use crate::plot::{self, Kind, Size};
+use crate::sink;
 
 const LONG: &str = "\
 Draws a result, or all results of a series, as SVG or PNG. Without --what the picture follows from what was measured:
@@ -56,14 +57,14 @@ impl Plot {
         let size = self.size.unwrap_or_else(|| Size::usual(picture.panels.len()));
         let path = match &self.output {
             Some(path) if path.as_os_str() == "-" => {
-                std::io::stdout().lock().write_all(plot::to_svg(&picture, size)?.as_bytes())?;
+                sink::stdout().write_all(plot::to_svg(&picture, size)?.as_bytes())?;
                 return Ok(Exit::Done);
             }
             Some(path) => path.clone(),
             None => PathBuf::from(format!("netaware-{}.svg", self.id)),
         };
         plot::save(&picture, size, &path)?;
-        writeln!(std::io::stdout(), "wrote {}", path.display())?;
+        writeln!(sink::stdout(), "wrote {}", path.display())?;
         Ok(Exit::Done)
     }
 }

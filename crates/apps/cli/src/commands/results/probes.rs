@@ -12,6 +12,7 @@ use netaware_store::fleet::ProbeSummary;
 use super::fleet::{Fleet, TableFormat, cell, ms, plain};
 use super::local;
 use crate::exit::Exit;
+use crate::sink;
 
 const AFTER: &str = "\
 'lost': packets that a probe should have seen and did not, all causes; with 0 every figure of the time is complete. 'missing': \
@@ -32,7 +33,7 @@ pub(super) struct Probes {
 impl Probes {
     pub(super) fn run(&self) -> Result<Exit> {
         let probes = self.fleet.open()?.probes(&self.fleet.period()?)?;
-        let mut out = std::io::stdout().lock();
+        let mut out = sink::stdout();
         match self.format {
             TableFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&probes)?)?,
             TableFormat::Csv => write!(out, "{}", csv(&probes))?,

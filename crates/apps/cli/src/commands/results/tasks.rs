@@ -11,6 +11,7 @@ use netaware_store::fleet::TaskSummary;
 use super::fleet::{Fleet, TableFormat, cell, plain};
 use super::local;
 use crate::exit::Exit;
+use crate::sink;
 
 /// What the tasks of a fleet yielded
 #[derive(Debug, Args)]
@@ -25,7 +26,7 @@ pub(super) struct Tasks {
 impl Tasks {
     pub(super) fn run(&self) -> Result<Exit> {
         let tasks = self.fleet.open()?.tasks(&self.fleet.period()?)?;
-        let mut out = std::io::stdout().lock();
+        let mut out = sink::stdout();
         match self.format {
             TableFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&tasks)?)?,
             TableFormat::Csv => write!(out, "{}", csv(&tasks))?,

@@ -11,6 +11,7 @@ use netaware_units::{BitRate, ByteCount, Span};
 use serde_json::{Value, json};
 
 use crate::signals::Event;
+use crate::sink;
 
 /// On stderr.
 pub(super) struct Show {
@@ -100,7 +101,7 @@ fn line(done: u64, bytes: u64, rate: Option<BitRate>, via: &str) -> String {
 
 /// For people, on stdout.
 pub(super) fn text(report: &SendReport, host: &str) -> io::Result<()> {
-    io::stdout().lock().write_all(rendered(report, host).as_bytes())
+    sink::stdout().write_all(rendered(report, host).as_bytes())
 }
 
 fn rendered(report: &SendReport, host: &str) -> String {
@@ -189,7 +190,7 @@ fn why(reason: Reason) -> &'static str {
 
 /// For programs, on stdout.
 pub(super) fn json(report: &SendReport, request: &SendRequest) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = sink::stdout();
     serde_json::to_writer_pretty(&mut out, &value(report, request))?;
     out.write_all(b"\n")
 }

@@ -37,6 +37,16 @@ fn ranges_and_lists_are_what_they_say() {
     }
 }
 
+/// The step of the second was 512 KiB and the first had a single value, 64 KiB.
+#[test]
+fn a_size_without_a_unit_is_in_bytes_whatever_the_unit_of_the_end() {
+    let grown = values("tcp", "length=64..64KiB*2");
+    assert_eq!((grown.len(), grown[0].as_str(), grown[10].as_str()), (11, "64B", "65536B"));
+    assert_eq!(values("udp", "length=1KiB..2KiB+512"), ["1024B", "1536B", "2048B"]);
+    assert_eq!(scan("udp", &["length=64..8K+64"]).unwrap().count(), 128);
+    assert_eq!(values("udp", "length=64..80+8"), ["64", "72", "80"]);
+}
+
 #[test]
 fn an_alias_means_the_option_itself() {
     assert_eq!(scan("latency", &["interval=1ms,2ms"]).unwrap().names().collect::<Vec<_>>(), ["spacing"]);
