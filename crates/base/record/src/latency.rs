@@ -136,6 +136,12 @@ impl LatencyResult {
         self.received.saturating_add(self.lost)
     }
 
+    /// Share of the planned requests of which it is known what became of them, 0..=1.
+    pub fn known_share(&self) -> f64 {
+        let planned = self.sent.saturating_add(self.not_sent);
+        if planned > 0 { self.settled() as f64 / planned as f64 } else { 0.0 }
+    }
+
     /// Whether a loss could not have been seen: TCP sends lost packets again, and no request went
     /// without an answer.
     pub fn hides_losses(&self) -> bool {
