@@ -11,7 +11,7 @@ use netaware_path::available::Search;
 use netaware_path::{Careful, Instrument, RateMethod, Use};
 use netaware_record::{CpuUse, Direction, Interval, IpVersion, PathMetric, Record};
 use netaware_stats::ceasing::Ceased;
-use netaware_units::{BitRate, Mono, Span};
+use netaware_units::{BitRate, ByteCount, Mono, Span};
 use netaware_wire::control::MAX_VOLLEY_PATIENCE;
 
 use crate::host::{self, During, Known};
@@ -299,6 +299,14 @@ fn allowed(lane: &mut Lane, asked: Span) -> Option<Span> {
         ));
     }
     Some(asked.min(longest))
+}
+
+/// Says that trains ended at the most bytes that the responder's owner allows, and returns how many
+/// these are.
+fn told_cap_on_bytes(lane: &mut Lane) -> Option<ByteCount> {
+    let most = lane.session()?.limits.bytes?;
+    lane.warn(&format!("the responder's owner allows tests of no more than {most}: trains ended at that"));
+    Some(most)
 }
 
 /// How long a test may be by the responder's owner, and how much of that is left for a method.

@@ -11,7 +11,10 @@ use netaware_record::{Direction, RatePoint};
 use netaware_units::{Mono, Span};
 use netaware_wire::control::MAX_VOLLEY_PATIENCE;
 
-use super::{ENDLESS, EstimationRequest, Follow, SLACK, allowed, headers, instrument, share_of, turn};
+use super::{
+    ENDLESS, EstimationRequest, Follow, SLACK, allowed, headers, instrument, share_of, told_cap_on_bytes,
+    turn,
+};
 use crate::broke_off;
 use crate::host::{self, Known};
 use crate::lane::{self, Lane};
@@ -82,7 +85,11 @@ pub(super) fn follow(
             let limit = if request.tracks() { end - began_at } else { time };
             let instrument = instrument(session, request, &known, each.direction, limit);
             let (failure, sent) = each.take_turn(session, request, &known, &instrument, turn_until);
-            if request.tracks() && turn_until < until {
+            let is_capped = each.last.as_ref().is_some_and(|last| last.capped.is_some());
+            if is_capped {
+                told_cap_on_bytes(lane);
+            }
+            if is_capped || (request.tracks() && turn_until < until) {
                 // The interval stays what was asked for.
                 wait(until, stop);
             }
@@ -159,6 +166,10 @@ impl Followed {
                 ran = trains.run(estimator, pending, tracks.then_some(until), over)?;
                 Ok(())
             });
+        let capped = session.limits.bytes.filter(|_| ran == Ran::Capped);
+        if capped.is_some() && !tracks {
+            estimator.cut_short(clock::now());
+        }
         let (sent, sent_bytes) = self.last.as_ref().map_or((0, 0), |last| (last.sent, last.sent_bytes));
         let (received, unstamped, took) =
             self.last.as_ref().map_or((0, 0, Span::ZERO), |last| (last.received, last.unstamped, last.took));
@@ -210,6 +221,7 @@ impl Followed {
             // one.
             silence: done.silence,
             ceased: done.ceased,
+            capped,
         });
         // With the first trains of a new one the last turn would send more than the allowed load,
         // and have no time for a figure.
@@ -246,7 +258,9 @@ fn turn_time(request: &EstimationRequest, follow: Follow, share: Span) -> Span {
 /// Why a turn gave no figure: nobody stopped one that was over before it had any.
 fn of_a_turn(why: NoFigure, ran: Ran) -> NoFigure {
     match why {
-        NoFigure::Stopped if ran == Ran::Paused => NoFigure::TooShort { carried: None, enough: None },
+        NoFigure::Stopped if matches!(ran, Ran::Paused | Ran::Capped) => {
+            NoFigure::TooShort { carried: None, enough: None }
+        }
         why => why,
     }
 }
@@ -318,6 +332,7 @@ mod tests {
     fn a_turn_that_was_too_short_for_a_figure_was_not_stopped_by_anybody() {
         let too_short = NoFigure::TooShort { carried: None, enough: None };
         assert_eq!(of_a_turn(NoFigure::Stopped, Ran::Paused), too_short);
+        assert_eq!(of_a_turn(NoFigure::Stopped, Ran::Capped), too_short);
         assert_eq!(of_a_turn(NoFigure::Stopped, Ran::Stopped), NoFigure::Stopped);
         assert_eq!(of_a_turn(NoFigure::NotSent, Ran::Paused), NoFigure::NotSent);
     }
