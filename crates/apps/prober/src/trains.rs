@@ -262,9 +262,9 @@ impl<'a> Trains<'a> {
         })
     }
 
-    /// Asks the estimator and answers it until it is content, somebody stops it, or its next volley is
-    /// due only after `until` or has more bytes than are left of this test. That volley is then in
-    /// `pending`, and the first one of the next call.
+    /// Asks the estimator and answers it until it is content, somebody stops it, or its next volley
+    /// is due only after `until` or has more bytes than are left of this test. That volley is then
+    /// in `pending`, and the first one of the next call.
     pub(crate) fn run(
         &mut self,
         estimator: &mut dyn Estimator,

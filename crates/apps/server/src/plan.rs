@@ -88,9 +88,9 @@ fn check_udp_echo(length: u32, response: Option<u32>) -> Result<(), Refusal> {
     within("response", response, 1, drawn)
 }
 
-/// What one exchange moves, against the owner's caps. These are on transfers: an exchange that draws
-/// no more than it brings, and does not fill the path by itself, is out of them. How many of the
-/// others there will be nobody knows, so a cap on the rate allows none.
+/// What one exchange moves, against the owner's caps. These are on transfers: an exchange that
+/// draws no more than it brings, and does not fill the path by itself, is out of them. How many of
+/// the others there will be nobody knows, so a cap on the rate allows none.
 fn check_exchange(length: u32, response: Option<u32>, limits: &Limits) -> Result<(), Refusal> {
     let draws = response.is_some_and(|response| response > length);
     if !draws && longest(length, response) <= MAX_PAYLOAD as u32 {

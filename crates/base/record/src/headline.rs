@@ -1,8 +1,8 @@
 //! What a record says first: the few figures that stand for it where there is no room for more.
 //!
 //! Their names are those of the thresholds of `--expect`. A rate is that of the transfer with the
-//! most streams; a delay is the median of the idle path. What was not measured to its end stands for
-//! nothing: of that there is no headline.
+//! most streams; a delay is the median of the idle path. What was not measured to its end stands
+//! for nothing: of that there is no headline.
 
 use netaware_units::{BitRate, Span};
 

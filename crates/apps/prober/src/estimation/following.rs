@@ -135,8 +135,8 @@ impl Followed {
         }
     }
 
-    /// Runs the estimator until this turn is over, or for the instrument's time limit if it does not
-    /// track: then it is a new one in each turn.
+    /// Runs the estimator until this turn is over, or for the instrument's time limit if it does
+    /// not track: then it is a new one in each turn.
     fn take_turn(
         &mut self,
         session: &mut crate::session::Session,
