@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use netaware_record::passive::{ProbeReport, Row};
-use netaware_record::{Direction, Headline, HeadlineValue, IpVersion};
+use netaware_record::{Direction, Headline, HeadlineValue, IpVersion, Outcome};
 use netaware_units::Wall;
 use netaware_wire::lmap::What;
 #[cfg(feature = "schema")]
@@ -62,7 +62,6 @@ impl Latest {
         for row in &report.rows {
             let Row::Active(record) = &row.row else { continue };
             let headlines = record.headlines();
-            let said: Vec<String> = headlines.iter().map(ToString::to_string).collect();
             let view = LatestView {
                 probe: probe.to_owned(),
                 task: row.task.clone(),
@@ -70,7 +69,7 @@ impl Latest {
                 method: record.command.clone(),
                 at: row.period.until,
                 figures: headlines.iter().map(FigureView::from).collect(),
-                text: if said.is_empty() { "nothing was found".to_owned() } else { said.join(", ") },
+                text: text_of(&headlines, record.outcome),
             };
             held(&self.0).insert((probe.to_owned(), row.task.clone()), view);
         }
@@ -101,6 +100,16 @@ impl From<&Headline> for FigureView {
     }
 }
 
+/// What was found, in a sentence.
+fn text_of(headlines: &[Headline], outcome: Outcome) -> String {
+    let said: Vec<String> = headlines.iter().map(ToString::to_string).collect();
+    let found = if said.is_empty() { "nothing was found".to_owned() } else { said.join(", ") };
+    match outcome {
+        Outcome::Failed => format!("failed: {found}"),
+        Outcome::Complete | Outcome::Interrupted => found,
+    }
+}
+
 fn peer_of(config: &Config, task: &str) -> Option<String> {
     let named = config.tasks.get(task).and_then(|rule| match &rule.what {
         What::Measure { peer, .. } => peer.clone(),
@@ -119,6 +128,8 @@ fn mesh_peer(config: &Config, task: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use netaware_record::RateBound;
+
     use super::*;
 
     const FLEET: &str = r#"
@@ -140,6 +151,20 @@ members = ["all"]
 method = "tcp"
 every = "60s"
 "#;
+
+    #[test]
+    fn a_task_that_failed_is_said_to_have_failed() {
+        let found = Headline {
+            name: "tcp",
+            version: IpVersion::V4,
+            direction: Direction::Forward,
+            value: HeadlineValue::Rate(93.1e6),
+            bound: RateBound::None,
+        };
+        assert_eq!(text_of(&[found], Outcome::Complete), "tcp up over IPv4: 93.1 Mbit/s");
+        assert_eq!(text_of(&[found], Outcome::Failed), "failed: tcp up over IPv4: 93.1 Mbit/s");
+        assert_eq!(text_of(&[], Outcome::Failed), "failed: nothing was found");
+    }
 
     #[test]
     fn the_other_end_is_the_one_that_the_file_names() {

@@ -11,7 +11,7 @@ use netaware_path::available::Search;
 use netaware_path::{Careful, Instrument, RateMethod, Use};
 use netaware_record::{CpuUse, Direction, Interval, IpVersion, PathMetric, Record};
 use netaware_stats::ceasing::Ceased;
-use netaware_units::{BitRate, Mono, Span};
+use netaware_units::{BitRate, ByteCount, Mono, Span};
 use netaware_wire::control::MAX_VOLLEY_PATIENCE;
 
 use crate::host::{self, During, Known};
@@ -301,10 +301,24 @@ fn allowed(lane: &mut Lane, asked: Span) -> Option<Span> {
     Some(asked.min(longest))
 }
 
+/// Says that trains ended at the most bytes that the responder's owner allows, and returns how many
+/// these are.
+fn told_cap_on_bytes(lane: &mut Lane) -> Option<ByteCount> {
+    let most = lane.session()?.limits.bytes?;
+    lane.warn(&format!("the responder's owner allows tests of no more than {most}: trains ended at that"));
+    Some(most)
+}
+
 /// How long a test may be by the responder's owner, and how much of that is left for a method.
 fn longest(lane: &mut Lane) -> Option<(Span, Span)> {
     let cap = lane.session()?.limits.duration?;
-    Some((cap, (cap - ENDING).max(cap / 2)))
+    Some((cap, longest_within(cap)))
+}
+
+/// What a method may take of a test that lasts as long as that: beginning it and the last answers
+/// take the rest.
+fn longest_within(cap: Span) -> Span {
+    (cap - ENDING).max(cap / 2)
 }
 
 /// What both hosts can do over this session.
@@ -526,6 +540,15 @@ const SMALLEST: u32 = 200;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The responder ended such a test, and was told to have broken the protocol.
+    #[test]
+    fn a_method_ends_before_the_longest_test_that_the_owner_allows() {
+        let rows = [(30_000, 29_000), (2_000, 1_000), (1_000, 500)];
+        for (cap, want) in rows {
+            assert_eq!(longest_within(Span::from_millis(cap)), Span::from_millis(want), "{cap} ms");
+        }
+    }
 
     #[test]
     fn opening_is_a_part_of_the_time_until_it_takes_half_of_it() {

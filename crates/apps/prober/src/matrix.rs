@@ -39,6 +39,12 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
     let mut lanes = lane::open_all(&request.target, stop);
     lane::note_dead(&lanes, &mut watch);
     let mut course = Course::new(request, &steps, &lanes);
+    for (lane, ledger) in lanes.iter_mut().zip(&mut course.ledgers) {
+        ledger.most = lane.session().and_then(|session| session.limits.bytes);
+        if let Some(what) = ledger.above_the_cap() {
+            lane.warn(&what);
+        }
+    }
     watch.foretell_because(course.to_come(&lanes) + searches(&steps, &lanes), &long_way(request, &lanes));
     let expected = expected(request, &steps, &lanes);
     let slowest = lanes.iter().map(Lane::round_trip).max().unwrap_or_default();
@@ -46,7 +52,7 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
     lane::reserve_all(&mut lanes, lease, stop, &mut watch);
 
     for (lane, ledger) in lanes.iter_mut().zip(&mut course.ledgers) {
-        ledger.carried = carried_by(lane, request, &steps, stop, &mut watch);
+        ledger.carried = carried_by(lane, ledger, request, &steps, stop, &mut watch);
         for what in bursts_left_out(ledger, &steps) {
             lane.warn(&what);
         }
@@ -226,12 +232,14 @@ impl Pace {
 /// them over, so how many may leave at once, and how often, depends on it.
 fn carried_by(
     lane: &mut Lane,
+    ledger: &Ledger<'_>,
     request: &MatrixRequest,
     steps: &[Step],
     stop: &StopFlag,
     watch: &mut Watch<'_>,
 ) -> Option<SendRate> {
-    if !lane.is_alive() || !steps.iter().any(|step| step.protocol == MatrixProtocol::Udp) {
+    let is_to_run = |step: &Step| step.protocol == MatrixProtocol::Udp && ledger.allows(*step);
+    if !lane.is_alive() || !steps.iter().any(is_to_run) {
         return None;
     }
     watch.phase("UDP: what the path carries", Some(lane.version));
@@ -257,7 +265,8 @@ fn may_burst(bytes: ByteCount, rate: SendRate) -> bool {
 /// The cells of a version that would fill its path, one sentence for each.
 fn bursts_left_out(ledger: &Ledger<'_>, steps: &[Step]) -> Vec<String> {
     let Some(rate) = ledger.carried else { return Vec::new() };
-    let too_long = steps.iter().filter(|step| step.protocol == MatrixProtocol::Udp);
+    let asked = steps.iter().filter(|step| ledger.allows(**step));
+    let too_long = asked.filter(|step| step.protocol == MatrixProtocol::Udp);
     let too_long = too_long.filter(|step| !may_burst(step.pair.bytes, rate));
     let said = |step: &Step| {
         format!(

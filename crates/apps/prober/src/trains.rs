@@ -14,7 +14,7 @@ use netaware_path::{
 };
 use netaware_record::{CpuUse, Direction};
 use netaware_stats::ceasing::{Ceased, Ceasing};
-use netaware_units::{Mono, Span};
+use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::{
     ClientMessage, EndReport, MAX_VOLLEY_PATIENCE, ServerMessage, TestPlan, TrainSpec, TrainsPlan, VolleySpec,
 };
@@ -36,6 +36,7 @@ pub(crate) struct Trains<'a> {
     patience: VolleyPatience,
     next_volley: u32,
     next_seq: u64,
+    payload: Payload,
     /// Packets sent and received so far.
     pub(crate) sent: u64,
     pub(crate) received: u64,
@@ -138,6 +139,24 @@ impl Silence {
     }
 }
 
+/// The payload of the volleys of a test, as the responder counts it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Payload {
+    asked: u64,
+    /// The most that the responder's owner allows: a volley beyond that is refused.
+    most: Option<ByteCount>,
+}
+
+impl Payload {
+    fn has_room_for(self, more: u64) -> bool {
+        self.most.is_none_or(|most| self.asked.saturating_add(more) <= most.0)
+    }
+
+    fn add(&mut self, more: u64) {
+        self.asked = self.asked.saturating_add(more);
+    }
+}
+
 /// A volley that an estimator has asked for, and that is not sent yet.
 #[derive(Debug)]
 pub(crate) struct Pending {
@@ -152,6 +171,8 @@ pub(crate) enum Ran {
     Content,
     /// The time of this call was over.
     Paused,
+    /// The next volley has more bytes than the responder's owner allows in this test.
+    Capped,
     /// Somebody stopped it.
     Stopped,
 }
@@ -220,6 +241,7 @@ impl<'a> Trains<'a> {
         let socket = VolleySocket::new(flow.socket, flow.number).map_err(|e| Cause::System(e.to_string()))?;
         session.start_test(test)?;
         let rtt = session.reach.shortest_round_trip().unwrap_or_default();
+        let payload = Payload { asked: 0, most: session.limits.bytes };
         Ok(Self {
             session,
             socket,
@@ -229,6 +251,7 @@ impl<'a> Trains<'a> {
             patience: VolleyPatience::new(rtt),
             next_volley: 0,
             next_seq: 0,
+            payload,
             sent: 0,
             received: 0,
             sent_bytes: 0,
@@ -240,8 +263,8 @@ impl<'a> Trains<'a> {
     }
 
     /// Asks the estimator and answers it until it is content, somebody stops it, or its next volley
-    /// were due only after `until`. That volley is then in `pending`, and the first one of the next
-    /// call.
+    /// is due only after `until` or has more bytes than are left of this test. That volley is then
+    /// in `pending`, and the first one of the next call.
     pub(crate) fn run(
         &mut self,
         estimator: &mut dyn Estimator,
@@ -264,6 +287,10 @@ impl<'a> Trains<'a> {
                 *pending = Some(Pending { volley, due });
                 return Ok(Ran::Paused);
             }
+            if !self.payload.has_room_for(self.spec(&volley).payload()) {
+                *pending = Some(Pending { volley, due });
+                return Ok(Ran::Capped);
+            }
             self.serve(estimator, &volley, due, &OwnTime::default(), stop)?;
         }
     }
@@ -280,6 +307,9 @@ impl<'a> Trains<'a> {
             return Ok(Some(Ran::Stopped));
         }
         match estimator.next(time.at(clock::now())) {
+            Step::Volley { volley, .. } if !self.payload.has_room_for(self.spec(&volley).payload()) => {
+                Ok(Some(Ran::Capped))
+            }
             Step::Volley { volley, due } => {
                 self.serve(estimator, &volley, time.wall(due), time, stop)?;
                 Ok(None)
@@ -313,6 +343,7 @@ impl<'a> Trains<'a> {
         let sent_by = began_at + spec.planned();
         self.next_volley += 1;
         self.next_seq += spec.packets();
+        self.payload.add(spec.payload());
         let (number, first) = (spec.number, spec.first);
         self.session.link.send(&ClientMessage::Volley { test: self.test, volley: spec.clone() })?;
         let mut report = VolleyReport { trains: volley.trains.iter().map(empty_report).collect() };
@@ -506,6 +537,16 @@ mod tests {
         assert_eq!(after(&[(5, 0), (5, 0)]), (10, false, true));
         // What never left says nothing of the path.
         assert_eq!(after(&[(0, 0), (0, 0), (0, 0)]), (0, false, false));
+    }
+
+    #[test]
+    fn no_volley_is_asked_for_that_an_owner_who_caps_bytes_would_refuse() {
+        let mut capped = Payload { asked: 0, most: Some(ByteCount(5_000)) };
+        capped.add(3_000);
+        assert!(capped.has_room_for(2_000) && !capped.has_room_for(2_001));
+        capped.add(2_000);
+        assert!(capped.has_room_for(0) && !capped.has_room_for(1));
+        assert!(Payload::default().has_room_for(u64::MAX), "there is no cap");
     }
 
     #[test]

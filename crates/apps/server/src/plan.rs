@@ -88,19 +88,19 @@ fn check_udp_echo(length: u32, response: Option<u32>) -> Result<(), Refusal> {
     within("response", response, 1, drawn)
 }
 
-/// What one exchange moves, against the owner's caps. How many there will be nobody knows, so a cap
-/// on the rate allows no exchange that draws more than it brings, and none that fills the path by
-/// itself.
+/// What one exchange moves, against the owner's caps. These are on transfers: an exchange that
+/// draws no more than it brings, and does not fill the path by itself, is out of them. How many of
+/// the others there will be nobody knows, so a cap on the rate allows none.
 fn check_exchange(length: u32, response: Option<u32>, limits: &Limits) -> Result<(), Refusal> {
+    let draws = response.is_some_and(|response| response > length);
+    if !draws && longest(length, response) <= MAX_PAYLOAD as u32 {
+        return Ok(());
+    }
     let moved = ByteCount(u64::from(length) + u64::from(response.unwrap_or(length)));
     if let Some(cap) = limits.bytes.filter(|cap| moved > *cap) {
         return Err(over_cap("bytes", &cap));
     }
-    let draws = response.is_some_and(|response| response > length);
-    match limits.rate.filter(|_| draws || longest(length, response) > MAX_PAYLOAD as u32) {
-        Some(cap) => Err(over_cap("rate", &cap)),
-        None => Ok(()),
-    }
+    limits.rate.map_or(Ok(()), |cap| Err(over_cap("rate", &cap)))
 }
 
 fn check_tcp(plan: &TcpPlan, limits: &Limits) -> Result<(), Refusal> {

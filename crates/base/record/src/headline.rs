@@ -1,11 +1,14 @@
 //! What a record says first: the few figures that stand for it where there is no room for more.
 //!
 //! Their names are those of the thresholds of `--expect`. A rate is that of the transfer with the
-//! most streams; a delay is the median of the idle path.
+//! most streams; a delay is the median of the idle path. What was not measured to its end stands
+//! for nothing: of that there is no headline.
 
 use netaware_units::{BitRate, Span};
 
-use crate::{Direction, IpVersion, PathMetric, ReachProtocol, Record, VersionResult};
+use crate::{
+    Direction, IpVersion, Outcome, PathMetric, PathRate, RateBound, ReachProtocol, Record, VersionResult,
+};
 
 /// One figure of one IP version.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,6 +22,8 @@ pub struct Headline {
     pub direction: Direction,
     /// What it is.
     pub value: HeadlineValue,
+    /// On which side of it the truth may be.
+    pub bound: RateBound,
 }
 
 /// A value with its unit.
@@ -43,21 +48,26 @@ impl std::fmt::Display for HeadlineValue {
 }
 
 impl std::fmt::Display for Headline {
-    /// `tcp up over IPv4: 93.1 Mbit/s`.
+    /// `tcp up over IPv4: 93.1 Mbit/s`, `capacity up over IPv4: at least 40.0 Mbit/s`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let way = match self.direction {
             Direction::RoundTrip => "",
             Direction::Forward => " up",
             Direction::Reverse => " down",
         };
-        write!(f, "{}{way} over {}: {}", self.name, self.version.name(), self.value)
+        let side = match self.bound {
+            RateBound::None => "",
+            RateBound::AtLeast => "at least ",
+            RateBound::AtMost => "at most ",
+        };
+        write!(f, "{}{way} over {}: {side}{}", self.name, self.version.name(), self.value)
     }
 }
 
 impl Record {
     /// The figures that stand for this record, IPv4 first; none where nothing was measured.
     pub fn headlines(&self) -> Vec<Headline> {
-        self.versions.iter().flat_map(VersionResult::headlines).collect()
+        self.versions.iter().flat_map(|version| version.headlines(self.outcome)).collect()
     }
 }
 
@@ -65,28 +75,38 @@ impl Record {
 type Figure = (&'static str, Direction, HeadlineValue);
 
 impl VersionResult {
-    fn headlines(&self) -> impl Iterator<Item = Headline> {
+    /// Those of a record that came to this end.
+    fn headlines(&self, record: Outcome) -> impl Iterator<Item = Headline> {
         let ways = [Direction::Forward, Direction::Reverse];
-        let mut found: Vec<Figure> = ways.into_iter().flat_map(|way| self.bulk(way)).collect();
+        let mut found: Vec<Figure> = ways.into_iter().flat_map(|way| self.bulk(way, record)).collect();
         found.extend(self.round_trips());
-        found.extend(self.path_rates.iter().filter_map(|it| {
-            let name = match it.metric {
-                PathMetric::Capacity => "capacity",
-                PathMetric::Available => "available",
-                // No threshold names it.
-                PathMetric::Maximum => return None,
-            };
-            Some((name, it.pedigree.direction, HeadlineValue::Rate(it.rate.as_ref()?.estimate)))
-        }));
         let version = self.version;
-        found.into_iter().map(move |(name, direction, value)| Headline { name, version, direction, value })
+        let exact = found.into_iter().map(move |(name, direction, value)| Headline {
+            name,
+            version,
+            direction,
+            value,
+            bound: RateBound::None,
+        });
+        let has_trains = !self.broke_off(&["send trains"]);
+        let rates = self.path_rates.iter().filter(move |_| has_trains);
+        exact.chain(rates.filter_map(move |it| headline_of(version, it)))
     }
 
-    fn bulk(&self, way: Direction) -> Vec<Figure> {
+    /// It was lost on the way, or one of these phases failed.
+    fn broke_off(&self, stages: &[&str]) -> bool {
+        let has_failed = |stage: &&str| self.failed_phases.iter().any(|phase| phase.stage == **stage);
+        self.unreachable.is_some() || stages.iter().any(has_failed)
+    }
+
+    fn bulk(&self, way: Direction, record: Outcome) -> Vec<Figure> {
         let tcp = self.tcp.iter().filter(|it| it.pedigree.direction == way).max_by_key(|it| it.streams);
-        let tcp = tcp.and_then(|it| it.goodput).map(|rate| ("tcp", way, HeadlineValue::Rate(rate.0 as f64)));
+        let tcp = tcp.filter(|it| it.goodput.is_some());
         let is_paced_by_tcp = tcp.is_some();
-        let udp = self.udp.iter().filter(|it| it.pedigree.direction == way).flat_map(move |it| {
+        let tcp = tcp.filter(|it| is_whole(it.outcome, record)).and_then(|it| it.goodput);
+        let tcp = tcp.map(|rate| ("tcp", way, HeadlineValue::Rate(rate.0 as f64)));
+        let udp = self.udp.iter().filter(|it| it.pedigree.direction == way);
+        let udp = udp.filter(|it| is_whole(it.outcome, record)).flat_map(move |it| {
             let loss = share(it.loss.lost, it.sent.saturating_sub(it.loss.unknown));
             let loss = loss.map(|loss| ("udp.loss", way, loss));
             // Beside TCP its rate was a share of TCP's, and says nothing of the path.
@@ -98,9 +118,13 @@ impl VersionResult {
 
     fn round_trips(&self) -> Vec<Figure> {
         let time = |name, span| (name, Direction::RoundTrip, HeadlineValue::Time(span));
-        let idle = self.latency.as_ref().or(self.latency_tcp.as_ref());
+        let over_udp = self.latency.as_ref();
+        let over_udp = over_udp.filter(|_| !self.broke_off(&["measure latency", "attach a UDP flow"]));
+        let over_tcp = self.latency_tcp.as_ref();
+        let over_tcp = over_tcp.filter(|_| !self.broke_off(&["measure latency", "open the echo connection"]));
+        let idle = over_udp.or(over_tcp);
         let median = idle.and_then(|it| it.rtt.as_ref()).map(|rtt| time("rtt.p50", rtt.p50));
-        let delay = self.latency.as_ref().filter(|it| !it.hides_losses());
+        let delay = over_udp.filter(|it| !it.hides_losses());
         let lost = delay.and_then(|it| share(it.lost, it.settled()));
         let hop = self.hops.as_ref().and_then(|it| it.hops.last()?.rtt_min).map(|rtt| time("hops.rtt", rtt));
         let echo = self.reach_probes.iter().find(|it| it.protocol == ReachProtocol::Echo);
@@ -114,18 +138,44 @@ impl VersionResult {
     }
 }
 
+/// A rate of a path; there is none of a path that was filled, which no threshold names.
+fn headline_of(version: IpVersion, rate: &PathRate) -> Option<Headline> {
+    let name = match rate.metric {
+        PathMetric::Capacity => "capacity",
+        PathMetric::Available => "available",
+        PathMetric::Maximum => return None,
+    };
+    let value = HeadlineValue::Rate(rate.rate.as_ref()?.estimate);
+    Some(Headline { name, version, direction: rate.pedigree.direction, value, bound: rate.bound })
+}
+
+/// Whether a transfer that came to this end stands for the path. One that was ended early by a
+/// person does, for the shorter time; not so if something else ended the measurement.
+fn is_whole(transfer: Outcome, record: Outcome) -> bool {
+    match transfer {
+        Outcome::Complete => true,
+        Outcome::Interrupted => record != Outcome::Failed,
+        Outcome::Failed => false,
+    }
+}
+
 fn share(part: u64, whole: u64) -> Option<HeadlineValue> {
     (whole > 0).then(|| HeadlineValue::Share(part as f64 / whole as f64))
 }
 
 #[cfg(test)]
 mod tests {
+    use netaware_units::{ByteCount, ClockSource};
+
     use super::*;
+    use crate::{FailedPhase, LatencyResult, Layer, Pedigree, Unreachable};
 
     #[test]
     fn a_figure_is_told_with_its_way_and_its_unit() {
-        let told =
-            |name, direction, value| Headline { name, version: IpVersion::V6, direction, value }.to_string();
+        let bounded = |name, direction, value, bound| {
+            Headline { name, version: IpVersion::V6, direction, value, bound }.to_string()
+        };
+        let told = |name, direction, value| bounded(name, direction, value, RateBound::None);
         assert_eq!(
             told("tcp", Direction::Forward, HeadlineValue::Rate(93.1e6)),
             "tcp up over IPv6: 93.1 Mbit/s"
@@ -136,5 +186,53 @@ mod tests {
             told("loss", Direction::RoundTrip, HeadlineValue::Share(0.0123)),
             "loss over IPv6: 1.23 %"
         );
+        assert_eq!(
+            bounded("capacity", Direction::Reverse, HeadlineValue::Rate(40e6), RateBound::AtLeast),
+            "capacity down over IPv6: at least 40.0 Mbit/s"
+        );
+    }
+
+    #[test]
+    fn a_transfer_that_broke_off_has_no_headline_and_one_that_was_ended_on_request_has() {
+        use Outcome::{Complete, Failed, Interrupted};
+        let rows = [
+            // The transfer, the record, want
+            (Complete, Complete, true),
+            (Complete, Failed, true),
+            (Interrupted, Interrupted, true),
+            (Interrupted, Failed, false),
+            (Failed, Complete, false),
+            (Failed, Failed, false),
+        ];
+        for (transfer, record, want) in rows {
+            assert_eq!(is_whole(transfer, record), want, "{transfer:?} of {record:?}");
+        }
+    }
+
+    #[test]
+    fn requests_that_broke_off_have_no_headline() {
+        let pedigree = Pedigree {
+            method: "latency".to_owned(),
+            layer: Layer::Payload,
+            direction: Direction::RoundTrip,
+            version: IpVersion::V4,
+            clock: ClockSource::Kernel,
+            uncertainty: String::new(),
+        };
+        let requests = LatencyResult::before_any(pedigree, ByteCount(64));
+        let latency = LatencyResult { sent: 100, received: 99, lost: 1, ..requests };
+        let whole = VersionResult { latency: Some(latency), ..VersionResult::new(IpVersion::V4) };
+        let names = |of: &VersionResult| of.headlines(Outcome::Failed).map(|it| it.name).collect::<Vec<_>>();
+        assert_eq!(names(&whole), ["loss"]);
+        let failed = |stage: &str| {
+            let phase = FailedPhase { stage: stage.to_owned(), reason: "nothing came any more".to_owned() };
+            VersionResult { failed_phases: vec![phase], ..whole.clone() }
+        };
+        assert!(names(&failed("measure latency")).is_empty());
+        assert_eq!(names(&failed("send trains")), ["loss"]);
+        let (stage, reason, advice) = ("ping".to_owned(), "it fell silent".to_owned(), String::new());
+        let gone =
+            VersionResult { unreachable: Some(Unreachable { stage, reason, advice }), ..whole.clone() };
+        assert!(names(&gone).is_empty());
     }
 }

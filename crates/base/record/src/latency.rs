@@ -136,10 +136,16 @@ impl LatencyResult {
         self.received.saturating_add(self.lost)
     }
 
+    /// Share of the planned requests of which it is known what became of them, 0..=1.
+    pub fn known_share(&self) -> f64 {
+        let planned = self.sent.saturating_add(self.not_sent);
+        if planned > 0 { self.settled() as f64 / planned as f64 } else { 0.0 }
+    }
+
     /// Whether a loss could not have been seen: TCP sends lost packets again, and no request went
     /// without an answer.
     pub fn hides_losses(&self) -> bool {
-        self.lost == 0 && self.pedigree.method == OVER_TCP
+        self.lost == 0 && [OVER_TCP, OVER_WEBSOCKET].contains(&self.pedigree.method.as_str())
     }
 
     /// Payload of a response.
@@ -150,6 +156,8 @@ impl LatencyResult {
 
 /// The method of requests over TCP.
 pub const OVER_TCP: &str = "latency-tcp";
+/// The method of the page's requests over a WebSocket, which is over TCP.
+pub const OVER_WEBSOCKET: &str = "web-latency";
 
 /// How the requests of an open loop follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -231,6 +239,29 @@ mod tests {
     fn a_response_is_as_long_as_the_request_unless_its_own_length_is_known() {
         for (response, want) in [(None, 64), (Some(1), 1), (Some(1472), 1472)] {
             assert_eq!(result(response.map(ByteCount)).response_payload(), ByteCount(want));
+        }
+    }
+    #[test]
+    fn what_is_sent_again_until_it_comes_has_no_share_of_losses_be_it_asked_by_a_page() {
+        let hides = |method: &str, lost: u64| {
+            let mut result = result(None);
+            (result.pedigree.method, result.received, result.lost) = (method.to_owned(), 100, lost);
+            result.hides_losses()
+        };
+        assert!(hides("web-latency", 0) && hides("latency-tcp", 0));
+        assert!(!hides("web-latency", 1), "it was seen");
+        assert!(!hides("web-datagrams-latency", 0) && !hides("latency", 0));
+    }
+
+    #[test]
+    fn the_share_that_was_followed_is_one_of_all_that_was_planned() {
+        // Received, lost, unknown, not sent, want
+        let rows = [(90, 10, 0, 0, 1.0), (30, 10, 40, 0, 0.5), (25, 0, 0, 75, 0.25), (0, 0, 0, 0, 0.0)];
+        for (received, lost, unknown, not_sent, want) in rows {
+            let sent = received + lost + unknown;
+            let known =
+                LatencyResult { sent, received, lost, unknown, not_sent, ..result(None) }.known_share();
+            assert!((known - want).abs() < 1e-9, "{known} of {want}");
         }
     }
 }

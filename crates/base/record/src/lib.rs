@@ -53,7 +53,9 @@ pub use headline::{Headline, HeadlineValue};
 pub use hops::{Hop, HopCapacity, HopQueueing, HopTrain, HopsResult};
 pub use host::{HostInfo, NicInfo};
 pub use json::Document;
-pub use latency::{Arrivals, DelayTail, ExchangeTotal, LatencyResult, LoadedLatency, OVER_TCP};
+pub use latency::{
+    Arrivals, DelayTail, ExchangeTotal, LatencyResult, LoadedLatency, OVER_TCP, OVER_WEBSOCKET,
+};
 pub use limit::{Limit, LimitedBy, Side};
 pub use matrix::{MatrixCell, MatrixEnd, MatrixProtocol, MatrixResult, MatrixRun};
 pub use owd::{OwdClock, OwdReflector, OwdResult, OwdWay};

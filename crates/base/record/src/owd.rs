@@ -61,6 +61,13 @@ pub struct OwdResult {
 }
 
 impl OwdResult {
+    /// Share of the planned packets of which it is known what became of them, 0..=1.
+    pub fn known_share(&self) -> f64 {
+        let planned = self.sent.saturating_add(self.not_sent);
+        let known = self.sent.saturating_sub(self.unknown);
+        if planned > 0 { known as f64 / planned as f64 } else { 0.0 }
+    }
+
     /// What became of so many of the lost, on no way that is known, nobody observed. Returns how
     /// many these are.
     pub fn unknown_are(&mut self, packets: u64) -> u64 {

@@ -212,6 +212,14 @@ impl Careful {
         self.over == Some(Over::OutOfTime)
     }
 
+    /// Ends it as at the time limit: no more of its trains can leave. The method has what there is
+    /// of the volley that is under way.
+    pub fn cut_short(&mut self, now: Mono) {
+        self.now = self.now.max(now);
+        self.hand_over(self.now);
+        self.over.get_or_insert(Over::OutOfTime);
+    }
+
     /// The figure as far as it is known, or why there is none.
     ///
     /// # Errors

@@ -1,11 +1,11 @@
 //! What a threshold can speak of, and where its figures stand in a record.
 
 use netaware_record::{
-    DelaySummary, Direction, HostAbility, HostCall, Interval, LoadedLatency, MatrixProtocol, MatrixResult,
-    Outcome, OwdWay, PathMetric, PathRate, RateBound, ReachProtocol, TcpResult, UdpResult, VersionResult,
-    WaitHow,
+    DelaySummary, Direction, HostAbility, HostCall, Interval, LatencyResult, LoadedLatency, MatrixProtocol,
+    MatrixResult, Outcome, OwdResult, OwdWay, PathMetric, PathRate, RateBound, ReachProtocol, TcpResult,
+    UdpResult, VersionResult, WaitHow,
 };
-use netaware_units::{BitRate, Share, Span};
+use netaware_units::{BitRate, ByteCount, Share, Span};
 
 use crate::render::figures;
 
@@ -34,6 +34,49 @@ pub(crate) struct Figure {
     pub(crate) bound: RateBound,
 }
 
+/// A share that was lost, and the share of what was planned that was sent and followed to its end.
+#[derive(Debug, Clone, PartialEq)]
+struct FollowedLoss {
+    /// The direction; empty where a version has only one.
+    of: &'static str,
+    loss: Option<f64>,
+    /// 0..=1.
+    known: f64,
+    /// What was sent.
+    unit: &'static str,
+    /// What the loss would be said of.
+    whole: &'static str,
+}
+
+impl FollowedLoss {
+    fn of_requests(latency: &LatencyResult) -> Self {
+        let loss = ratio(latency.lost, latency.settled()).filter(|_| !latency.hides_losses());
+        Self { of: "", loss, known: latency.known_share(), unit: "requests", whole: "path" }
+    }
+
+    fn of_ways(owd: &OwdResult) -> [(Direction, Self); 2] {
+        [(Direction::Forward, &owd.forward), (Direction::Reverse, &owd.reverse)].map(|(direction, way)| {
+            let (of, known) = (direction.name(), owd.known_share());
+            (direction, Self { of, loss: way.loss, known, unit: "packets", whole: "path" })
+        })
+    }
+
+    fn of_matrix(matrix: &MatrixResult) -> Self {
+        let runs = || matrix.cells.iter().flat_map(|cell| cell.runs.iter().map(move |run| (cell, run)));
+        let planned: ByteCount = runs().map(|(cell, _)| cell.bytes).sum();
+        let settled = runs().filter_map(|(_, run)| run.settled(matrix.pedigree.direction));
+        let settled: ByteCount = settled.sum();
+        let known = ratio(settled.0, planned.0).unwrap_or(0.0);
+        Self { of: "", loss: matrix.lost(), known, unit: "bytes", whole: "path" }
+    }
+
+    /// Not measured where too much was not sent, or has a fate that nobody knows: the loss of the
+    /// rest says nothing of what was to last longer.
+    fn judged(&self) -> Option<f64> {
+        self.loss.filter(|_| self.known >= LEAST_KNOWN)
+    }
+}
+
 impl Metric {
     /// All that a version has of it.
     pub(crate) fn figures(&self, v: &VersionResult) -> Vec<Figure> {
@@ -44,29 +87,56 @@ impl Metric {
 
     /// Why it is not judged although something of the kind is printed; `None` where nothing is.
     pub(crate) fn why_not_judged(&self, v: &VersionResult) -> Option<String> {
-        let is_loss = self.name.starts_with("udp.") && self.name.ends_with("loss");
-        let wanted = |result: &&UdpResult| match result.pedigree.direction {
-            Direction::Forward => !self.name.contains(".down"),
-            _ => !self.name.contains(".up"),
-        };
-        let untold = v.udp.iter().filter(wanted).filter(|result| is_loss && udp_loss(result).is_none());
-        let said = untold.filter_map(|result| {
-            let is_networks = self.name.ends_with("network-loss");
-            let loss = if is_networks { network_loss(result) } else { result.loss_ratio() };
-            let loss = figures::percent(loss?);
-            Some(format!(
-                "{} {loss} of the {} of its datagrams that were sent and followed, which is too few to judge the stream by",
-                result.pedigree.direction.name(),
-                figures::percent(result.known_share())
-            ))
+        let untold = self.losses(v).into_iter().filter(|it| it.known < LEAST_KNOWN);
+        let said = untold.filter_map(|it| {
+            let (loss, known) = (figures::percent(it.loss?), figures::percent(it.known));
+            let said = format!(
+                "{} {loss} of the {known} of its {} that were sent and followed, which is too few to judge the {} by",
+                it.of, it.unit, it.whole
+            );
+            Some(said.trim_start().to_owned())
         });
         let said: Vec<String> = said.collect();
         (!said.is_empty()).then(|| said.join(", "))
     }
 
+    /// The losses that it speaks of, and how much was followed of what they are a share of.
+    fn losses(&self, v: &VersionResult) -> Vec<FollowedLoss> {
+        if !self.name.ends_with("loss") {
+            return Vec::new();
+        }
+        let is_wanted = |direction: Direction| match direction {
+            Direction::Forward => !self.name.contains(".down"),
+            _ => !self.name.contains(".up"),
+        };
+        match self.name.split('.').next() {
+            Some("loss") => v.latency.iter().map(FollowedLoss::of_requests).collect(),
+            Some("udp") => {
+                let is_networks = self.name.ends_with("network-loss");
+                let of_stream = |it: &UdpResult| FollowedLoss {
+                    of: it.pedigree.direction.name(),
+                    loss: if is_networks { network_loss(it) } else { it.loss_ratio() },
+                    known: it.known_share(),
+                    unit: "datagrams",
+                    whole: "stream",
+                };
+                v.udp.iter().filter(|it| is_wanted(it.pedigree.direction)).map(of_stream).collect()
+            }
+            Some("owd") => {
+                let ways = v.owd.iter().flat_map(FollowedLoss::of_ways);
+                ways.filter(|(direction, _)| is_wanted(*direction)).map(|(_, loss)| loss).collect()
+            }
+            Some("matrix") => {
+                let of_udp = v.matrix.iter().filter(|it| it.protocol == MatrixProtocol::Udp);
+                of_udp.map(FollowedLoss::of_matrix).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether it speaks of something that this version has figures of and that was not measured to
-    /// its end.
-    pub(crate) fn is_broken_off(&self, v: &VersionResult) -> bool {
+    /// its end by this command.
+    pub(crate) fn is_broken_off(&self, v: &VersionResult, command: &str) -> bool {
         if v.unreachable.is_some() {
             return v.has_figures();
         }
@@ -84,13 +154,14 @@ impl Metric {
         let ran = |stage: &str| v.failed_phases.iter().any(|phase| phase.stage == stage);
         let of_trains = ["capacity", "available"].into_iter().any(speaks_of) && ran("send trains");
         let of_bulk = ["udp", "matrix"].into_iter().any(speaks_of) && ran("measure throughput");
+        // In a test the failed turn may have been one over UDP. Each direction has its own turns, so
+        // the figure of a single one is that of a turn that ran.
+        let is_of_all_turns = command == "tcp" && ![".up", ".down"].iter().any(|way| self.name.contains(way));
+        let is_of_tcp = ["tcp", "loaded", "rpm"].into_iter().any(speaks_of);
+        let of_turns = is_of_all_turns && is_of_tcp && ran("measure throughput");
         let of_requests = ["rtt", "jitter", "loss"].into_iter().any(speaks_of)
             && ["measure latency", "open the echo connection", "attach a UDP flow"].into_iter().any(ran);
-        of_trains
-            || of_bulk
-            || of_requests
-            || (speaks_of("udp") && udp())
-            || (["tcp", "loaded", "rpm"].into_iter().any(speaks_of) && tcp())
+        of_trains || of_bulk || of_turns || of_requests || (speaks_of("udp") && udp()) || (is_of_tcp && tcp())
     }
 }
 
@@ -212,8 +283,7 @@ pub(crate) static METRICS: &[Metric] = &[
         v.latency.iter().filter_map(|latency| Some(("", latency.jitter?.0 as f64))).collect()
     }),
     metric("loss", Kind::Share, "requests without a response in time", |v| {
-        let seen = v.latency.iter().filter(|l| !l.hides_losses());
-        seen.filter_map(|l| Some(("", ratio(l.lost, l.settled())?))).collect()
+        v.latency.iter().filter_map(|it| Some(("", FollowedLoss::of_requests(it).judged()?))).collect()
     }),
     metric("connect", Kind::Time, "slowest TCP connect", |v| {
         let slowest = v.reach.as_ref().and_then(|reach| reach.connects.iter().max());
@@ -326,13 +396,9 @@ pub(crate) static METRICS: &[Metric] = &[
     metric("owd.ipdv", Kind::Time, "owd: IPDV, 95th percentile, every direction", |v| {
         owd(v, None, |way| Some(way.ipdv?.p95.0 as f64))
     }),
-    metric("owd.loss", Kind::Share, "owd: loss, every direction", |v| owd(v, None, |way| way.loss)),
-    metric("owd.up.loss", Kind::Share, "owd: loss to HOST", |v| {
-        owd(v, Some(Direction::Forward), |way| way.loss)
-    }),
-    metric("owd.down.loss", Kind::Share, "owd: loss from HOST", |v| {
-        owd(v, Some(Direction::Reverse), |way| way.loss)
-    }),
+    metric("owd.loss", Kind::Share, "owd: loss, every direction", |v| owd_loss(v, None)),
+    metric("owd.up.loss", Kind::Share, "owd: loss to HOST", |v| owd_loss(v, Some(Direction::Forward))),
+    metric("owd.down.loss", Kind::Share, "owd: loss from HOST", |v| owd_loss(v, Some(Direction::Reverse))),
     metric("owd.bound", Kind::Time, "owd: what the clocks may be off by", |v| {
         let clock = v.owd.as_ref().and_then(|owd| owd.clock.as_ref());
         clock.map(|clock| ("", clock.bound.0 as f64)).into_iter().collect()
@@ -345,7 +411,7 @@ pub(crate) static METRICS: &[Metric] = &[
     }),
     metric("matrix.udp", Kind::Rate, "the same over UDP", |v| matrix(v, MatrixProtocol::Udp, best)),
     metric("matrix.udp.loss", Kind::Share, "matrix: bytes lost over UDP", |v| {
-        matrix(v, MatrixProtocol::Udp, MatrixResult::lost)
+        matrix(v, MatrixProtocol::Udp, |it| FollowedLoss::of_matrix(it).judged())
     }),
     of_host("host.clock", Kind::Time, "host: one reading of the clock", |host| {
         Some(host.timings.clock.read_ns)
@@ -454,6 +520,12 @@ fn owd_delay(
     owd(v, only, |way| Some(of(way.delay.as_ref()?).0 as f64))
 }
 
+fn owd_loss(v: &VersionResult, only: Option<Direction>) -> Vec<(&'static str, f64)> {
+    let ways = v.owd.iter().flat_map(FollowedLoss::of_ways);
+    let wanted = ways.filter(|(direction, _)| only.is_none_or(|only| only == *direction));
+    wanted.filter_map(|(_, loss)| Some((loss.of, loss.judged()?))).collect()
+}
+
 /// Not measured where too much of the stream was not sent, or has a fate that nobody knows: the
 /// loss of the rest says nothing of a stream that was to last longer.
 fn udp_loss(result: &UdpResult) -> Option<f64> {
@@ -465,7 +537,7 @@ fn network_loss(result: &UdpResult) -> Option<f64> {
     ratio(result.loss.network?, result.sent.saturating_sub(result.loss.unknown))
 }
 
-/// Share of a planned stream that must have been sent and followed to its end.
+/// Share of what was planned that must have been sent and followed to its end.
 const LEAST_KNOWN: f64 = 0.9;
 
 fn matrix(
@@ -558,6 +630,78 @@ mod tests {
             (result.loss.lost, result.loss.unknown) = (lost, unknown);
             assert_eq!(udp_loss(&result), want, "{sent} sent, {not_sent} not, {unknown} unknown");
         }
+    }
+
+    #[test]
+    fn loss_of_requests_that_were_not_sent_or_not_followed_is_not_measured() {
+        let named = |name: &str| Metric::named(name).unwrap();
+        let mut version = crate::render::fixture::latency().versions[0].clone();
+        let rows = [
+            // received, lost, unknown, not sent, want
+            (1000, 0, 0, 0, Some(0.0)),
+            (900, 50, 50, 0, Some(50.0 / 950.0)),
+            // The responder's process stood still, and this host's firewall let nothing out.
+            (400, 0, 600, 0, None),
+            (400, 0, 0, 600, None),
+            (0, 0, 0, 0, None),
+        ];
+        for (received, lost, unknown, not_sent, want) in rows {
+            let latency = version.latency.as_mut().unwrap();
+            (latency.received, latency.lost, latency.unknown) = (received, lost, unknown);
+            (latency.sent, latency.not_sent) = (received + lost + unknown, not_sent);
+            let figures = named("loss").figures(&version);
+            assert_eq!(figures.first().map(|it| it.value), want, "{received}, {lost}, {unknown}, {not_sent}");
+        }
+        let latency = version.latency.as_mut().unwrap();
+        (latency.received, latency.unknown, latency.sent) = (400, 600, 1000);
+        let want = "0 % of the 40.0 % of its requests that were sent and followed, which is too few to judge \
+                    the path by";
+        assert_eq!(named("loss").why_not_judged(&version).as_deref(), Some(want));
+        assert_eq!(named("rtt.p50").why_not_judged(&version), None);
+    }
+
+    #[test]
+    fn loss_of_one_way_or_of_a_matrix_that_was_hardly_followed_is_not_measured() {
+        let named = |name: &str| Metric::named(name).unwrap();
+        let mut version = crate::render::fixture::owd().versions[0].clone();
+        let ways = ["owd.loss", "owd.up.loss", "owd.down.loss"];
+        let figures = |v: &VersionResult| ways.map(|name| named(name).figures(v).len());
+        assert_eq!(figures(&version), [2, 1, 1]);
+        let owd = version.owd.as_mut().unwrap();
+        (owd.sent, owd.unknown) = (2000, 1000);
+        assert_eq!(figures(&version), [0, 0, 0]);
+        let said = named("owd.up.loss").why_not_judged(&version).unwrap();
+        assert!(said.starts_with("up ") && said.contains("of its packets that were sent"), "{said}");
+        assert!(!said.contains("down"), "{said}");
+
+        let mut version = crate::render::fixture::matrix().versions[0].clone();
+        let loss = named("matrix.udp.loss");
+        assert_eq!((loss.figures(&version).len(), loss.why_not_judged(&version)), (1, None));
+        let udp = version.matrix.iter_mut().find(|it| it.protocol == MatrixProtocol::Udp).unwrap();
+        for run in udp.cells.iter_mut().flat_map(|cell| &mut cell.runs) {
+            run.unknown = ByteCount(run.client.unwrap().bytes.0 / 2);
+        }
+        assert!(loss.figures(&version).is_empty());
+        assert!(loss.why_not_judged(&version).unwrap().contains("of its bytes that were sent"));
+    }
+
+    #[test]
+    fn a_refused_turn_over_tcp_is_not_judged_by_the_other_one() {
+        let mut version = crate::render::fixture::tcp().versions[0].clone();
+        let is_broken = |v: &VersionResult, name: &str, command: &str| {
+            Metric::named(name).unwrap().is_broken_off(v, command)
+        };
+        assert!(!is_broken(&version, "tcp", "tcp"));
+        let refused = netaware_record::FailedPhase {
+            stage: "measure throughput".to_owned(),
+            reason: "the responder at ::1 has no place for it".to_owned(),
+        };
+        version.failed_phases.push(refused);
+        assert!(is_broken(&version, "tcp", "tcp") && is_broken(&version, "rpm", "tcp"));
+        // A direction has a figure of its own turn or none.
+        assert!(!is_broken(&version, "tcp.down", "tcp"));
+        // There it may have been UDP.
+        assert!(!is_broken(&version, "tcp", "test"));
     }
 
     #[test]

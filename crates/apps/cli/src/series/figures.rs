@@ -18,6 +18,8 @@ pub(crate) struct Figure {
     pub(crate) way: &'static str,
     /// In the unit of `kind`: ns, bit/s, a share of 1, or a plain number.
     pub(crate) value: f64,
+    /// What it speaks of was measured to its end, or until a person ended it.
+    pub(crate) is_whole: bool,
 }
 
 /// A metric worth a column, with the words above it.
@@ -97,12 +99,14 @@ pub(crate) fn figures(record: &Record) -> Vec<Figure> {
     let metrics = mains(&record.command).iter().filter_map(|main| Metric::named(main.name).ok());
     let of_metric = |metric: &'static Metric| {
         record.versions.iter().flat_map(move |result| {
+            let is_whole = !metric.is_broken_off(result, &record.command);
             metric.figures(result).into_iter().map(move |it| Figure {
                 name: metric.name,
                 kind: metric.kind,
                 version: result.version,
                 way: it.of,
                 value: it.value,
+                is_whole,
             })
         })
     };
@@ -119,6 +123,8 @@ pub(crate) fn direction(name: &str) -> Direction {
 
 #[cfg(test)]
 mod tests {
+    use netaware_record::Outcome;
+
     use super::*;
     use crate::render::fixture;
 
@@ -155,6 +161,17 @@ mod tests {
                 assert!((of(name, result.version) - value).abs() < 1e-12, "{name}");
             }
         }
+    }
+
+    #[test]
+    fn a_stream_that_broke_off_has_no_whole_figure_and_no_headline() {
+        let mut record = fixture::udp();
+        assert!(figures(&record).iter().all(|figure| figure.is_whole));
+        record.versions[0].udp[0].outcome = Outcome::Failed;
+        let broken = record.versions[0].version;
+        assert!(figures(&record).iter().all(|figure| figure.is_whole == (figure.version != broken)));
+        let headlines = record.headlines();
+        assert!(!headlines.is_empty() && headlines.iter().all(|it| it.version != broken), "{headlines:?}");
     }
 
     #[test]

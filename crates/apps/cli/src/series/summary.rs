@@ -13,6 +13,8 @@ use crate::render::{Paint, padded, rate_unit, time_unit};
 pub(crate) struct Summary {
     /// In the order in which they first came; a dozen or two.
     entries: Vec<Entry>,
+    /// Records with figures of what was not measured to its end: these are not among the values.
+    cut: u64,
 }
 
 #[derive(Debug)]
@@ -26,7 +28,9 @@ struct Entry {
 
 impl Summary {
     pub(crate) fn observe(&mut self, record: &Record) {
-        for figure in figures(record) {
+        let figures = figures(record);
+        self.cut += u64::from(figures.iter().any(|figure| !figure.is_whole));
+        for figure in figures.into_iter().filter(|figure| figure.is_whole) {
             let is_it =
                 |e: &&mut Entry| (e.name, e.way, e.version) == (figure.name, figure.way, figure.version);
             if let Some(entry) = self.entries.iter_mut().find(is_it) {
@@ -63,6 +67,11 @@ impl Summary {
                 self.entries.iter().filter(|e| (e.name, e.way) == (first.name, first.way)).collect();
             group.sort_by_key(|entry| entry.version);
             lines.push_str(&section(&group));
+        }
+        if self.cut > 0 {
+            let what = "not measured to its end, which is left out";
+            lines.push_str(&paint.faint(&format!("  points with something {what}: {}", self.cut)));
+            lines.push('\n');
         }
         if self.entries.iter().any(|entry| !entry.values.is_exact()) {
             let exact = RunningSummary::EXACT;
@@ -168,6 +177,23 @@ mod tests {
         for line in lines.lines() {
             assert!(line.chars().count() <= 80, "{line}");
         }
+    }
+
+    #[test]
+    fn a_rate_of_a_transfer_that_broke_off_is_not_among_the_values() {
+        let mut summary = Summary::default();
+        let mut broken = fixture::udp();
+        summary.observe(&broken);
+        let whole = summary.lines(Paint::PLAIN);
+        assert!(!whole.contains("left out"), "{whole}");
+        for version in &mut broken.versions {
+            version.udp[0].outcome = netaware_record::Outcome::Failed;
+            version.udp[0].goodput = None;
+        }
+        summary.observe(&broken);
+        let left = "  points with something not measured to its end, which is left out: 1\n";
+        assert_eq!(summary.lines(Paint::PLAIN), format!("{whole}{left}"));
+        assert!(left.len() <= 80);
     }
 
     #[test]

@@ -67,6 +67,10 @@ impl PointTable {
         if record.outcome == Outcome::Interrupted {
             push(&mut lines, &format!("{:NUMBER$}interrupted: the figures hold for the shorter time", ""));
         }
+        if is_failed(record) || found.iter().any(|figure| !figure.is_whole) {
+            let said = format!("{:NUMBER$}failed: not all was measured, or not to its end", "");
+            push(&mut lines, &self.paint.bad(&said));
+        }
         lines
     }
 
@@ -218,6 +222,22 @@ mod tests {
             "scan",
             table(&[of(failed.clone(), 0, "0us"), of(fixture::udp(), 1, "10us"), of(failed, 2, "20us")])
         );
+    }
+
+    #[test]
+    fn the_figures_of_a_point_that_failed_do_not_look_like_those_of_any_other() {
+        let failed = Record { outcome: Outcome::Failed, ..fixture::udp() };
+        let of = |record: &Record| table(&[point(record.clone(), SeriesKind::Repeat, 0, &[])]);
+        assert!(
+            of(&failed).ends_with("failed: not all was measured, or not to its end\n"),
+            "{}",
+            of(&failed)
+        );
+        assert!(!of(&fixture::udp()).contains("failed"));
+        // One of two versions does not make the measurement as a whole a failure.
+        let mut broken = fixture::udp();
+        broken.versions[0].udp[0].outcome = Outcome::Failed;
+        assert!(of(&broken).contains("failed: not all was measured"), "{}", of(&broken));
     }
 
     #[test]

@@ -9,8 +9,12 @@ use netaware_io::stop::StopFlag;
 use netaware_path::{Careful, Disturbance, Estimate, Estimator, Flag, Instrument, NoFigure};
 use netaware_record::{Direction, RatePoint};
 use netaware_units::{Mono, Span};
+use netaware_wire::control::MAX_VOLLEY_PATIENCE;
 
-use super::{ENDLESS, EstimationRequest, Follow, SLACK, headers, instrument, share_of, turn};
+use super::{
+    ENDLESS, EstimationRequest, Follow, SLACK, allowed, headers, instrument, share_of, told_cap_on_bytes,
+    turn,
+};
 use crate::broke_off;
 use crate::host::{self, Known};
 use crate::lane::{self, Lane};
@@ -50,7 +54,9 @@ pub(super) fn follow(
         .iter()
         .flat_map(|way| (0..lanes.len()).map(|lane| Followed::new(lane, *way, began_at)))
         .collect();
-    let share = follow.interval / i64::try_from(followed.len().max(1)).unwrap_or(1);
+    let turns = i64::try_from(followed.len().max(1)).unwrap_or(1);
+    let share = follow.interval / turns;
+    let asked = turn_time(request, follow, share);
     let mut is_first = true;
     while clock::now() < end && !stop.is_raised() && lanes.iter().any(Lane::is_alive) {
         // The first round has its place already; between rounds others have their chance.
@@ -58,17 +64,35 @@ pub(super) fn follow(
             let around = lease::around(lanes, i64::try_from(ways.len()).unwrap_or(1), 1);
             lane::reserve_all(lanes, follow.interval + request.time + around + SLACK, stop, watch);
         }
-        for each in &mut followed {
+        for (to_come, each) in (1..=turns).rev().zip(&mut followed) {
             let lane = &mut lanes[each.lane];
             if stop.is_raised() || !lane.is_alive() || clock::now() >= end {
                 continue;
             }
+            let Some(time) = allowed(lane, asked) else { continue };
+            let needed = time + lease::exchanges_at_most(lane.round_trip(), 1, MAX_VOLLEY_PATIENCE);
+            lane::keep_reserved(lanes, needed, needed * to_come, stop, watch);
+            let lane = &mut lanes[each.lane];
+            if stop.is_raised() || !lane.is_alive() {
+                continue;
+            }
             watch.phase(format!("{} {}", request.metric().name(), each.direction.name()), Some(lane.version));
             let until = (clock::now() + share).min(end);
+            let turn_until = until.min(clock::now() + time);
             let known = known.through(lane.local);
             let Some(session) = lane.session() else { continue };
-            let instrument = instrument(session, request, &known, each.direction, end - began_at);
-            let (failure, sent) = each.take_turn(session, request, &known, &instrument, until);
+            // One that tracks goes on in its next turn.
+            let limit = if request.tracks() { end - began_at } else { time };
+            let instrument = instrument(session, request, &known, each.direction, limit);
+            let (failure, sent) = each.take_turn(session, request, &known, &instrument, turn_until);
+            let is_capped = each.last.as_ref().is_some_and(|last| last.capped.is_some());
+            if is_capped {
+                told_cap_on_bytes(lane);
+            }
+            if is_capped || (request.tracks() && turn_until < until) {
+                // The interval stays what was asked for.
+                wait(until, stop);
+            }
             if let Err(cause) = failure {
                 lane.fail("send trains", cause);
                 // A turn that could not begin is over at once, and so would be all that follow.
@@ -111,8 +135,8 @@ impl Followed {
         }
     }
 
-    /// Runs the estimator until this turn is over; one that was content in the turn before is a new
-    /// one.
+    /// Runs the estimator until this turn is over, or for the instrument's time limit if it does
+    /// not track: then it is a new one in each turn.
     fn take_turn(
         &mut self,
         session: &mut crate::session::Session,
@@ -122,22 +146,30 @@ impl Followed {
         until: Mono,
     ) -> (Result<(), crate::stage::Cause>, u64) {
         let version = session.version;
+        let tracks = request.tracks();
+        if !tracks {
+            // The time of one that a failure left behind is over.
+            (self.estimator, self.pending) = (None, None);
+        }
         let estimator = self.estimator.get_or_insert_with(|| request.estimator(instrument));
         let pending = &mut self.pending;
         let now = clock::now();
         // A method that is content by itself is let run to its end, or its turn would never give a
         // figure.
-        let tracks = request.tracks();
         if tracks {
             estimator.begin_turn();
         }
-        let duration = if tracks { until - now } else { request.time };
+        let duration = if tracks { until - now } else { instrument.time_limit };
         let mut ran = Ran::Content;
         let done =
             turn(session, request, self.direction, instrument.largest, duration + SLACK, |trains, over| {
                 ran = trains.run(estimator, pending, tracks.then_some(until), over)?;
                 Ok(())
             });
+        let capped = session.limits.bytes.filter(|_| ran == Ran::Capped);
+        if capped.is_some() && !tracks {
+            estimator.cut_short(clock::now());
+        }
         let (sent, sent_bytes) = self.last.as_ref().map_or((0, 0), |last| (last.sent, last.sent_bytes));
         let (received, unstamped, took) =
             self.last.as_ref().map_or((0, 0, Span::ZERO), |last| (last.received, last.unstamped, last.took));
@@ -189,6 +221,7 @@ impl Followed {
             // one.
             silence: done.silence,
             ceased: done.ceased,
+            capped,
         });
         // With the first trains of a new one the last turn would send more than the allowed load,
         // and have no time for a figure.
@@ -216,10 +249,18 @@ impl Followed {
     }
 }
 
+/// What one turn may take, before the caps of the responder's owner: a method that tracks has its
+/// share of the interval, one that is content by itself the time that was asked for.
+fn turn_time(request: &EstimationRequest, follow: Follow, share: Span) -> Span {
+    if request.tracks() { share.min(follow.lasting.unwrap_or(ENDLESS)) } else { request.time }
+}
+
 /// Why a turn gave no figure: nobody stopped one that was over before it had any.
 fn of_a_turn(why: NoFigure, ran: Ran) -> NoFigure {
     match why {
-        NoFigure::Stopped if ran == Ran::Paused => NoFigure::TooShort { carried: None, enough: None },
+        NoFigure::Stopped if matches!(ran, Ran::Paused | Ran::Capped) => {
+            NoFigure::TooShort { carried: None, enough: None }
+        }
         why => why,
     }
 }
@@ -249,7 +290,9 @@ mod tests {
     use netaware_path::Bound;
     use netaware_stats::interval::Interval;
 
+    use super::super::{AvailableMethod, Estimation};
     use super::*;
+    use crate::request::Target;
 
     #[test]
     fn a_path_that_changed_once_is_not_told_as_changed_in_each_turn() {
@@ -274,9 +317,22 @@ mod tests {
     }
 
     #[test]
+    fn a_turn_is_planned_by_its_own_time_and_not_by_that_of_the_whole_watch() {
+        let of = |method| EstimationRequest::new(Target::new("h"), Estimation::Available(method));
+        let (chirp, curve) = (of(AvailableMethod::Chirp), of(AvailableMethod::Curve));
+        let minute = Span::from_secs(60);
+        let watch = |lasting| Follow { interval: minute, lasting };
+        assert_eq!(turn_time(&chirp, watch(None), minute / 2), minute / 2);
+        assert_eq!(turn_time(&chirp, watch(Some(minute / 3)), minute), minute / 3);
+        // It would be told that it has a day, and its test at the responder lasts 40 s.
+        assert_eq!(turn_time(&curve, watch(None), minute / 4), curve.time);
+    }
+
+    #[test]
     fn a_turn_that_was_too_short_for_a_figure_was_not_stopped_by_anybody() {
         let too_short = NoFigure::TooShort { carried: None, enough: None };
         assert_eq!(of_a_turn(NoFigure::Stopped, Ran::Paused), too_short);
+        assert_eq!(of_a_turn(NoFigure::Stopped, Ran::Capped), too_short);
         assert_eq!(of_a_turn(NoFigure::Stopped, Ran::Stopped), NoFigure::Stopped);
         assert_eq!(of_a_turn(NoFigure::NotSent, Ran::Paused), NoFigure::NotSent);
     }

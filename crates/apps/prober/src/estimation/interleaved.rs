@@ -15,7 +15,7 @@ use netaware_units::{Mono, Span};
 
 use super::{
     Estimated, EstimationRequest, Opened, SLACK, Turn, allowed, headers, instrument, share_of,
-    without_opening,
+    told_cap_on_bytes, without_opening,
 };
 use crate::broke_off;
 use crate::host::Known;
@@ -37,7 +37,7 @@ struct Course<'a> {
     opened: Opened<'a>,
     time: OwnTime,
     began_at: Mono,
-    ran: Option<Result<(), crate::stage::Cause>>,
+    ran: Option<Result<Ran, crate::stage::Cause>>,
 }
 
 /// The lanes that are measured together, in the order in which they begin: all, but where the
@@ -89,22 +89,25 @@ pub(super) fn estimate(
                 time.leave(began_at);
                 courses.push(Course { prepared, opened, time, began_at, ran: None });
             }
-            Err(cause) => done.push((prepared, Turn::failed(cause), Span::ZERO)),
+            Err(cause) => done.push((prepared, Turn::failed(cause), Span::ZERO, Ran::Content)),
         }
     }
     in_turns(courses.len(), |index| courses[index].once());
     for course in courses {
         let took = course.time.at(clock::now()) - course.began_at;
-        let ran = course.ran.unwrap_or(Ok(()));
-        done.push((course.prepared, course.opened.close(ran), took));
+        let ran = course.ran.unwrap_or(Ok(Ran::Content));
+        let end = *ran.as_ref().unwrap_or(&Ran::Content);
+        done.push((course.prepared, course.opened.close(ran.map(|_| ())), took, end));
     }
     drop(sessions);
     // As they began, whichever opened.
     done.sort_by_key(|(prepared, ..)| group.iter().position(|index| *index == prepared.lane));
-    let told = done.into_iter().filter_map(|(prepared, turn, took)| {
-        let lane = prepared.lane;
-        let found = finish(&mut lanes[lane], prepared, request, direction, turn, took, stop)?;
-        Some((lane, found))
+    let told = done.into_iter().filter_map(|(prepared, turn, took, end)| {
+        let index = prepared.lane;
+        let lane = &mut lanes[index];
+        let capped = if end == Ran::Capped { told_cap_on_bytes(lane) } else { None };
+        let found = finish(lane, prepared, request, direction, turn, took, stop)?;
+        Some((index, Estimated { capped, ..found }))
     });
     told.collect()
 }
@@ -140,8 +143,11 @@ impl Course<'_> {
         self.time.leave(clock::now());
         match ran {
             Ok(None) => More::Yes,
-            Ok(Some(Ran::Content | Ran::Paused | Ran::Stopped)) => {
-                self.ran = Some(Ok(()));
+            Ok(Some(ran)) => {
+                if ran == Ran::Capped {
+                    self.prepared.estimator.cut_short(self.time.at(clock::now()));
+                }
+                self.ran = Some(Ok(ran));
                 More::No
             }
             Err(cause) => {
@@ -196,6 +202,7 @@ fn finish(
         during,
         silence,
         ceased,
+        capped: None,
     })
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Ledger<'a> {
     /// What the path was seen to carry of datagrams: where that is not known there are none. Until
     /// it is looked into nothing speaks against any of them.
     pub(super) carried: Option<SendRate>,
+    /// The most payload of a transfer that the responder's owner allows.
+    pub(super) most: Option<ByteCount>,
 }
 
 impl<'a> Ledger<'a> {
@@ -39,7 +41,24 @@ impl<'a> Ledger<'a> {
             in_vain: Vec::new(),
             explained: BTreeSet::new(),
             carried: Some(HIGHEST_SEEN),
+            most: None,
         }
+    }
+
+    /// Whether the responder's owner allows a transfer of this size.
+    pub(super) fn allows(&self, step: Step) -> bool {
+        self.most.is_none_or(|most| step.payload() <= most)
+    }
+
+    /// A sentence about the cells that the responder's owner does not allow, if there are any.
+    pub(super) fn above_the_cap(&self) -> Option<String> {
+        let most = self.most?;
+        let has_larger = self.steps.iter().any(|step| !self.allows(*step));
+        has_larger.then(|| {
+            format!(
+                "the responder's owner allows transfers of no more than {most}: larger cells are left out"
+            )
+        })
     }
 
     fn has_given_up(&self, protocol: MatrixProtocol) -> bool {
@@ -75,10 +94,14 @@ impl<'a> Ledger<'a> {
         if has_ceased { &self.in_vain } else { &[] }
     }
 
-    /// Whether a cell is not run, or not any more: its datagrams would fill the path, transfers of
-    /// its protocol cannot begin, or it is no smaller than one of two that failed.
+    /// Whether a cell is not run, or not any more: the responder's owner does not allow it, its
+    /// datagrams would fill the path, transfers of its protocol cannot begin, or it is no smaller
+    /// than one of two that failed.
     pub(super) fn leaves_out(&self, at: usize) -> bool {
         let step = self.steps[at];
+        if !self.allows(step) {
+            return true;
+        }
         let fits = |rate| may_burst(step.pair.bytes, rate);
         if step.protocol == MatrixProtocol::Udp && !self.carried.is_some_and(fits) {
             return true;
@@ -325,6 +348,38 @@ mod tests {
             ledger.enter(&mut lane, *at, 0, Some(done(*sent, *arrived)));
         }
         (0..of.len()).filter(|at| !ledger.leaves_out(*at)).collect()
+    }
+
+    #[test]
+    fn a_cap_on_bytes_leaves_out_the_cells_above_it_and_no_others() {
+        let tcp = steps(MatrixProtocol::Tcp);
+        let mut ledger = Ledger::new(&tcp);
+        assert_eq!(ledger.above_the_cap(), None, "there is no cap");
+        ledger.most = Some(ByteCount(10_000));
+        let left = |ledger: &Ledger<'_>| (0..6).filter(|at| !ledger.leaves_out(*at)).collect::<Vec<_>>();
+        assert_eq!(left(&ledger), [0, 1, 2, 3]);
+        let mut lane = Lane::empty(IpVersion::V6);
+        for (at, step) in tcp.iter().enumerate().take(4) {
+            let bytes = step.pair.bytes.0;
+            ledger.enter(&mut lane, at, 0, Some(done(bytes, bytes)));
+        }
+        assert_eq!(left(&ledger), [0, 1, 2, 3]);
+        assert!(
+            ledger.shortfalls().is_empty() && lane.warnings.is_empty(),
+            "what is not allowed has not failed"
+        );
+        let said = ledger.above_the_cap().unwrap();
+        assert!(said.ends_with("larger cells are left out"), "{said}");
+        ledger.most = Some(ByteCount(100_000));
+        assert_eq!(ledger.above_the_cap(), None, "all of them fit");
+        // The last datagram is as long as the others: the responder counts what may leave.
+        let uneven = Step {
+            protocol: MatrixProtocol::Udp,
+            pair: Pair { bytes: ByteCount(1_000), block: ByteCount(300) },
+        };
+        ledger.most = Some(ByteCount(1_000));
+        assert!(!ledger.allows(uneven));
+        assert!(ledger.allows(Step { protocol: MatrixProtocol::Tcp, ..uneven }));
     }
 
     #[test]

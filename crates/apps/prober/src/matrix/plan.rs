@@ -112,6 +112,14 @@ impl Step {
         self.pair.bytes.0.div_ceil(self.pair.block.0.max(1))
     }
 
+    /// What the responder counts of it: datagrams are all of one length.
+    pub(super) fn payload(&self) -> ByteCount {
+        match self.protocol {
+            MatrixProtocol::Udp => ByteCount(self.datagrams().saturating_mul(self.pair.block.0)),
+            MatrixProtocol::Tcp | MatrixProtocol::TcpNodelay => self.pair.bytes,
+        }
+    }
+
     /// With the headers of its packets.
     pub(super) fn on_the_wire(&self) -> ByteCount {
         let in_a_packet = match self.protocol {

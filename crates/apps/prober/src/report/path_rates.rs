@@ -40,6 +40,8 @@ pub(crate) struct Estimated {
     pub(crate) silence: Silence,
     /// That was longer than volleys are silent: the method was not run to its end.
     pub(crate) ceased: Option<Ceased>,
+    /// The most bytes of a test that the responder's owner allows, where the method ended at that.
+    pub(crate) capped: Option<ByteCount>,
 }
 
 /// The result of one direction over one version.
@@ -51,6 +53,7 @@ pub(crate) fn result(
 ) -> PathRate {
     let answer = done.answer.as_ref().ok();
     let missing = done.answer.as_ref().err().map(|why| missing(*why, done.silence));
+    let missing = missing.map(|why| of_a_capped_test(why, done.capped));
     let of_packet = |bytes: u32| {
         let share = f64::from(bytes) / f64::from(done.packet.max(1));
         answer.map(|answer| BitRate((told_rate(answer).estimate * share).max(0.0) as u64))
@@ -248,6 +251,19 @@ pub(crate) fn point(at: Span, answer: &Result<Estimate, NoFigure>) -> RatePoint 
         rate: answer.map(told_rate),
         bound: bound(answer),
         flags: words(answer).into_iter().chain(reason).collect(),
+    }
+}
+
+/// More time would be of no use where it is the bytes that were not enough.
+fn of_a_capped_test(missing: MissingRate, capped: Option<ByteCount>) -> MissingRate {
+    match (missing.reason, capped) {
+        (NoRate::TooShort, Some(most)) => {
+            let because = format!(
+                "the responder's owner allows tests of no more than {most}, which is too little for this method here"
+            );
+            MissingRate { because, enough: None, ..missing }
+        }
+        _ => missing,
     }
 }
 
@@ -593,6 +609,18 @@ mod tests {
         assert!(policed.because.contains("policer"), "{}", policed.because);
     }
 
+    #[test]
+    fn more_time_is_not_asked_for_where_the_owner_allows_no_more_bytes() {
+        let short = NoFigure::TooShort { carried: Some(64_000.0), enough: Some(Span::from_secs(20)) };
+        let told = |capped| of_a_capped_test(missing(short, Silence::default()), capped);
+        assert!(told(None).because.contains("-t") && told(None).enough.is_some());
+        let capped = told(Some(ByteCount(1_000_000)));
+        assert!(capped.because.contains("tests of no more than 977 KiB"), "{}", capped.because);
+        assert_eq!((capped.reason, capped.enough), (NoRate::TooShort, None));
+        let silent = missing(NoFigure::NotSent, Silence::default());
+        assert_eq!(of_a_capped_test(silent.clone(), Some(ByteCount(1))), silent);
+    }
+
     fn remarks(rate: f64, flags: &[Flag]) -> Vec<String> {
         told(rate, flags, 0).remarks
     }
@@ -652,6 +680,7 @@ mod tests {
             host: Some(host),
             silence: Silence::default(),
             ceased: None,
+            capped: None,
         };
         result(PathMetric::Capacity, IpVersion::V4, Direction::Forward, &done)
     }

@@ -67,18 +67,24 @@ fn long_exchanges_over_tcp_wait_for_their_turn_and_all_others_do_not() {
 }
 
 #[test]
-fn caps_bound_what_an_exchange_may_draw() {
+fn caps_bound_what_an_exchange_may_draw_and_no_plain_echoes() {
     let rate = Limits { rate: Some(BitRate(8_000_000)), ..Limits::default() };
     assert_eq!(check(&udp_echo(64, Some(64)), &rate), Ok(()));
     assert_eq!(check(&udp_echo(64, None), &rate), Ok(()));
     assert_eq!(check(&tcp_echo(1_000, Some(1)), &rate), Ok(()));
     let bytes = Limits { bytes: Some(ByteCount(1_000)), ..Limits::default() };
-    assert_eq!(check(&udp_echo(500, None), &bytes), Ok(()));
+    // The search for the path MTU asks for echoes of any length, and was refused.
+    for length in [500, 501, 65_507] {
+        assert_eq!(check(&udp_echo(length, None), &bytes), Ok(()));
+        assert_eq!(check(&udp_echo(length, Some(length)), &bytes), Ok(()));
+    }
+    assert_eq!(check(&udp_echo(44, Some(900)), &bytes), Ok(()));
     let rows = [
         (udp_echo(64, Some(65)), &rate, "rate"),
         (tcp_echo(100_000, Some(1)), &rate, "rate"),
-        (udp_echo(501, None), &bytes, "bytes"),
+        (udp_echo(44, Some(1_000)), &bytes, "bytes"),
         (tcp_echo(1, Some(1_000)), &bytes, "bytes"),
+        (tcp_echo(100_000, Some(1)), &bytes, "bytes"),
     ];
     for (plan, limits, want) in rows {
         let refusal = check(&plan, limits).unwrap_err();

@@ -62,6 +62,20 @@ fn whoever_has_no_figure_has_a_reason() {
 }
 
 #[test]
+fn what_may_send_no_more_has_not_been_stopped_by_somebody() {
+    let mut capped = bulk(Span::from_secs(10));
+    capped.cut_short(Mono(1));
+    assert!(capped.is_out_of_time());
+    assert_eq!(capped.next(Mono(2)), Step::Done);
+    assert_eq!(capped.conclusion(), Err(NoFigure::TooShort { carried: None, enough: None }));
+    // What is over is over.
+    let mut content = bulk(Span::from_secs(10));
+    content.over = Some(Over::Content);
+    content.cut_short(Mono(1));
+    assert!(!content.is_out_of_time());
+}
+
+#[test]
 fn a_path_that_went_silent_is_not_called_too_slow_for_the_time() {
     let mut careful = bulk(Span::from_secs(2));
     careful.came_now = Came { sent: 31, arrived: 11, silent: 20, trains: 4, ..Came::default() };

@@ -179,7 +179,7 @@ mod tests {
         for record in [fixture::udp(), fixture::half(), fixture::nothing()] {
             let figures = figures(&record);
             let headlines = record.headlines();
-            for Headline { name, version, direction, value } in &headlines {
+            for Headline { name, version, direction, value, .. } in &headlines {
                 let value = match value {
                     HeadlineValue::Rate(rate) => *rate,
                     HeadlineValue::Time(span) => span.0 as f64,
