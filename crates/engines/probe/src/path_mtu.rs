@@ -5,12 +5,12 @@
 //! tested), that a size which passes once always passes, and that losses by chance do not depend on
 //! the size: a size fails only by tries in which a smaller one was answered, and only after so many
 //! that chance does not explain it. **Biased** low on a path that loses much, where the time may be
-//! over before that is so: then no black hole is found. An answer that comes after its time is taken as
-//! proof all the same and the search goes on with more patience. A path wider than the believed MTU
-//! is not found out: the system refuses to send such packets. **Published**: RFC 4821 and RFC 8899
-//! (packetization-layer discovery: probes of our own rather than trust in ICMP), RFC 1191,
-//! RFC 8201. Where we differ: sizes are tried several at once, common ones first, so that a black
-//! hole costs seconds and not minutes.
+//! over before that is so: then no black hole is found. An answer that comes after its time is
+//! taken as proof all the same and the search goes on with more patience. A path wider than the
+//! believed MTU is not found out: the system refuses to send such packets. **Published**: RFC 4821
+//! and RFC 8899 (packetization-layer discovery: probes of our own rather than trust in ICMP),
+//! RFC 1191, RFC 8201. Where we differ: sizes are tried several at once, common ones first, so that
+//! a black hole costs seconds and not minutes.
 
 mod bounds;
 mod losses;
@@ -46,8 +46,8 @@ pub struct PathMtuPlan {
 impl PathMtuPlan {
     /// A search over a path that took `connect` to answer a small packet. Its patience and its time
     /// follow the path: the tries of the believed size are always awaited to their end, and then
-    /// those that prove its failure. So a black hole is found on every path that loses nothing else,
-    /// if not its exact edge.
+    /// those that prove its failure. So a black hole is found on every path that loses nothing
+    /// else, if not its exact edge.
     pub fn following(flow: u32, version: IpVersion, believed: u32, connect: Span, start: Mono) -> Self {
         let timeout = SHORTEST_TRY.max((connect * 3).min(connect + LONGEST_BEYOND));
         let budget = SHORTEST_BUDGET.max(timeout * i64::from(TRIES + MOST_TO_PROVE));
