@@ -364,6 +364,30 @@ fn a_prober_behind_a_slow_path_is_not_taken_for_a_dead_one() {
     assert_eq!(silence(&[1000], &[2000, 3000, 4000, 5000]), Some(4000));
 }
 
+/// A place was held for 7 to 13 s, long after a blip of 2 to 4 s, when its prober vanished.
+#[test]
+fn an_outage_that_is_over_does_not_hold_the_place_of_a_prober_that_vanishes_later() {
+    let rules = rules(None);
+    let given_up = |round_trip: i64, pings: &[i64]| {
+        let mut session = open_session(&rules).over(Span::from_millis(round_trip));
+        for at in pings {
+            session.received(ms(*at), Ok(ClientMessage::Ping { seq: 1 }));
+        }
+        session.deadline().zip(pings.last()).map(|(deadline, last)| deadline - ms(*last))
+    };
+    for outage in [2200, 4000] {
+        // Right behind it nobody knows whether the path has become a slow one.
+        let over_at = 2000 + outage;
+        let before = [1000, 2000, over_at];
+        assert_eq!(given_up(20, &before), Some(Span::from_millis(outage * 3)));
+        let pings: Vec<i64> = before.into_iter().chain((1..=20).map(|n| over_at + n * 1000)).collect();
+        assert_eq!(given_up(20, &pings), Some(SILENCE_LIMIT), "{outage} ms");
+    }
+    // What the first gap says about a path of which the kernel says nothing stays known.
+    let pings: Vec<i64> = (0..=20).map(|n| 2200 + n * 1000).collect();
+    assert_eq!(given_up(0, &pings), Some(Span::from_millis(6600)));
+}
+
 #[test]
 fn a_prober_on_a_lossy_path_of_300_ms_is_not_given_up_after_two_time_outs() {
     let rules = rules(None);
