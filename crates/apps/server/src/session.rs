@@ -155,6 +155,8 @@ pub(crate) struct Session<'a> {
     round_trip: Option<Span>,
     /// For how long the program has not run so far.
     stood_still: Span,
+    /// No test is out of time before: what came while the program did not run is still to be read.
+    catches_up_by: Mono,
     summary: Summary,
 }
 
@@ -180,6 +182,7 @@ impl<'a> Session<'a> {
             loaded: LongestLately::default(),
             round_trip: None,
             stood_still: Span::ZERO,
+            catches_up_by: now,
             summary: Summary::default(),
         }
     }
@@ -216,7 +219,7 @@ impl<'a> Session<'a> {
             State::Open { heard_at } => Some(self.silent_until(*heard_at)),
             State::Enrolling { .. } | State::Closed => None,
         };
-        let tests = self.tests.values().filter_map(Test::deadline);
+        let tests = self.tests.values().filter_map(Test::deadline).map(|until| until.max(self.catches_up_by));
         own.into_iter().chain(tests).chain(self.permit.deadline()).min()
     }
 
@@ -234,14 +237,29 @@ impl<'a> Session<'a> {
             _ => {}
         }
         self.wake_reservation(now);
-        self.wake_tests(now);
+        if self.catches_up_by <= now {
+            self.wake_tests(now);
+        }
         self.close_when_empty();
     }
 
     /// For so long the program has not run since the session began, because it was stopped or its
-    /// host was suspended.
-    pub(crate) fn note_standing_still(&mut self, in_all: Span) {
-        self.stood_still = in_all;
+    /// host was suspended. What the prober said meanwhile is still to be read: so a silence begins
+    /// again, and whatever else is awaited has as much time as the program was away, within
+    /// [`SILENCE_LIMIT`].
+    pub(crate) fn note_standing_still(&mut self, now: Mono, in_all: Span) {
+        let away = in_all - std::mem::replace(&mut self.stood_still, in_all);
+        if away <= Span::ZERO {
+            return;
+        }
+        self.catches_up_by = now + away.min(SILENCE_LIMIT);
+        // The path did not delay these pings.
+        self.pinged_at = now;
+        match &mut self.state {
+            State::Hello { until } | State::Proof { until, .. } => *until = (*until).max(self.catches_up_by),
+            State::Open { heard_at } => *heard_at = now,
+            State::Enrolling { .. } | State::Leaving { .. } | State::Closed => {}
+        }
     }
 
     /// The first bytes of a message, or a sign of life on another connection of the session.
