@@ -151,7 +151,7 @@ fn warn_of(lane: &mut Lane, short: Shortfall, patience: Span, watch: &mut Watch<
 
 /// Whether packets above some size vanish is seen over UDP, with which nothing stalls.
 fn search_path_mtu(lane: &mut Lane, target: &Target, watch: &mut Watch<'_>) {
-    let lasts = SEARCH + lane.round_trip() * ROUND_TRIPS;
+    let lasts = SEARCH + lane.round_trip() * SEARCH_ROUND_TRIPS;
     watch.extends(lasts, "large packets seem to vanish, and whether they do is looked into");
     watch.phase("path MTU", Some(lane.version));
     lane::attach_echo(std::slice::from_mut(lane), target, lasts, EchoSizes::equal(path::LARGEST_PROBE));
@@ -432,6 +432,7 @@ const ALWAYS_BURST: ByteCount = ByteCount(32_000);
 const LONGEST_BURST: Span = Span::from_secs(1);
 /// The search for the path MTU is over sooner.
 const SEARCH: Span = Span::from_secs(5);
+const SEARCH_ROUND_TRIPS: i64 = 8;
 /// How often a waiting matrix looks whether it was stopped.
 const LOOK: Span = Span::from_millis(20);
 const SLOWER: &str = "its transfers take longer than the round trips of this path";

@@ -72,11 +72,23 @@ pub(crate) fn explore(lane: &mut Lane) {
     let Some(flow) = lane.echo.as_ref() else { return };
     let believed = flow.socket.path_mtu();
     let facts = search(lane, flow, believed.unwrap_or(ETHERNET_MTU), connect.unwrap_or_default(), &over);
-    // A later search that found nothing takes nothing back: packets of that size have passed.
-    let before = lane.result.path.take().filter(|path| path.mtu.is_some());
-    let found = facts.filter(|facts| facts.mtu.is_some() || before.is_none()).or(before);
+    let found = after_both(lane.result.path.take(), facts);
     lane.result.path = Some(PathFacts { mtu_believed: believed, ..found.unwrap_or_default() });
     lane.check("search for the path MTU");
+}
+
+/// Returns what is known after another search. One that found nothing takes nothing back: packets
+/// of that size have passed. Where packets of the believed size have, only a router's word is news
+/// of a smaller one, and not what was lost.
+fn after_both(before: Option<PathFacts>, now: Option<PathFacts>) -> Option<PathFacts> {
+    let Some(before) = before.filter(|path| path.mtu.is_some()) else { return now };
+    let takes_back = |now: &PathFacts| {
+        before.mtu_finding == MtuFinding::Confirmed
+            && now.mtu < before.mtu
+            && matches!(now.mtu_finding, MtuFinding::BlackHole | MtuFinding::Unknown)
+    };
+    let now = now.filter(|now| now.mtu.is_some() && !takes_back(now));
+    Some(now.unwrap_or(before))
 }
 
 fn search(lane: &Lane, flow: &EchoFlow, believed: u32, connect: Span, stop: &StopFlag) -> Option<PathFacts> {
@@ -103,4 +115,41 @@ pub(crate) fn udp_payload(lane: &Lane) -> u32 {
     let path = lane.result.path.as_ref();
     let known = path.filter(|path| path.mtu_finding != MtuFinding::Unknown).and_then(|path| path.mtu);
     known.unwrap_or(SAFE_MTU).min(ETHERNET_MTU) - lane.version.header_len() - UDP_HEADER
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(mtu: Option<u32>, mtu_finding: MtuFinding) -> PathFacts {
+        PathFacts { mtu, mtu_finding, ..PathFacts::default() }
+    }
+
+    /// A search right behind an outage "explained" the transfer that had carried nothing in it.
+    #[test]
+    fn a_size_that_has_passed_is_not_called_a_black_hole_later() {
+        use MtuFinding::{BlackHole, Confirmed, Learnt, Unknown};
+        let rows = [
+            // Before, then, and whether that counts.
+            (Some(1500), Confirmed, Some(1499), BlackHole, false),
+            (Some(1500), Confirmed, Some(1492), Unknown, false),
+            (Some(1500), Confirmed, None, Unknown, false),
+            (Some(1500), Confirmed, Some(1400), Learnt, true),
+            // The system has learnt it meanwhile.
+            (Some(1500), Confirmed, Some(1400), Confirmed, true),
+            (Some(1400), Unknown, Some(1492), BlackHole, true),
+            (Some(1400), BlackHole, Some(1500), Confirmed, true),
+            (Some(1400), BlackHole, None, Unknown, false),
+            (None, Unknown, Some(1400), BlackHole, true),
+            (None, Unknown, None, Unknown, true),
+        ];
+        for (n, (mtu, finding, next_mtu, next_finding, counts)) in rows.into_iter().enumerate() {
+            let (before, next) = (facts(mtu, finding), facts(next_mtu, next_finding));
+            let want = if counts { next.clone() } else { before.clone() };
+            assert_eq!(after_both(Some(before), Some(next)), Some(want), "row {n}");
+        }
+        let known = facts(Some(1500), Confirmed);
+        assert_eq!(after_both(Some(known.clone()), None), Some(known.clone()), "it could not be made");
+        assert_eq!(after_both(None, Some(known.clone())), Some(known));
+    }
 }

@@ -141,7 +141,7 @@ impl Control<'_> {
             };
             let now = clock::now();
             absence.look(now);
-            self.session.note_standing_still(absence.total());
+            self.session.note_standing_still(now, absence.total());
             match turn {
                 Turn::Look => {}
                 Turn::Read(Ok(count)) if count > 0 => self.take_in(now, &mut frames, &buf[..count]),

@@ -142,17 +142,21 @@ pub(crate) struct Session<'a> {
     /// acknowledgements of the prober's pings are behind it, and without them its TCP sends no
     /// more: so silence counts from then on.
     drained_by: Mono,
-    /// The longest time between two pings so far, and before the first.
-    longest_gap: Span,
+    /// The time from the welcome to the first ping.
+    first_gap: Option<Span>,
+    /// The longest time between two pings of late, and before the first.
+    longest_gap: LongestLately,
     /// The round trip of the connection when it was accepted, zero where that is not known.
     handshake: Span,
-    /// What the path's queues make of the round trip.
-    loaded: Loaded,
+    /// The longest round trip that the sender of a test has had of late, queues included.
+    loaded: LongestLately,
     /// From the welcome to what followed it: a round trip, and what the prober took. Absent until
     /// then.
     round_trip: Option<Span>,
     /// For how long the program has not run so far.
     stood_still: Span,
+    /// No test is out of time before: what came while the program did not run is still to be read.
+    catches_up_by: Mono,
     summary: Summary,
 }
 
@@ -172,11 +176,13 @@ impl<'a> Session<'a> {
             strikes: 0,
             pinged_at: now,
             drained_by: now,
-            longest_gap: Span::ZERO,
+            first_gap: None,
+            longest_gap: LongestLately::default(),
             handshake: Span::ZERO,
-            loaded: Loaded::default(),
+            loaded: LongestLately::default(),
             round_trip: None,
             stood_still: Span::ZERO,
+            catches_up_by: now,
             summary: Summary::default(),
         }
     }
@@ -213,7 +219,7 @@ impl<'a> Session<'a> {
             State::Open { heard_at } => Some(self.silent_until(*heard_at)),
             State::Enrolling { .. } | State::Closed => None,
         };
-        let tests = self.tests.values().filter_map(Test::deadline);
+        let tests = self.tests.values().filter_map(Test::deadline).map(|until| until.max(self.catches_up_by));
         own.into_iter().chain(tests).chain(self.permit.deadline()).min()
     }
 
@@ -231,14 +237,29 @@ impl<'a> Session<'a> {
             _ => {}
         }
         self.wake_reservation(now);
-        self.wake_tests(now);
+        if self.catches_up_by <= now {
+            self.wake_tests(now);
+        }
         self.close_when_empty();
     }
 
     /// For so long the program has not run since the session began, because it was stopped or its
-    /// host was suspended.
-    pub(crate) fn note_standing_still(&mut self, in_all: Span) {
-        self.stood_still = in_all;
+    /// host was suspended. What the prober said meanwhile is still to be read: so a silence begins
+    /// again, and whatever else is awaited has as much time as the program was away, within
+    /// [`SILENCE_LIMIT`].
+    pub(crate) fn note_standing_still(&mut self, now: Mono, in_all: Span) {
+        let away = in_all - std::mem::replace(&mut self.stood_still, in_all);
+        if away <= Span::ZERO {
+            return;
+        }
+        self.catches_up_by = now + away.min(SILENCE_LIMIT);
+        // The path did not delay these pings.
+        self.pinged_at = now;
+        match &mut self.state {
+            State::Hello { until } | State::Proof { until, .. } => *until = (*until).max(self.catches_up_by),
+            State::Open { heard_at } => *heard_at = now,
+            State::Enrolling { .. } | State::Leaving { .. } | State::Closed => {}
+        }
     }
 
     /// The first bytes of a message, or a sign of life on another connection of the session.
@@ -251,16 +272,19 @@ impl<'a> Session<'a> {
     }
 
     fn note_ping(&mut self, now: Mono) {
-        self.longest_gap = self.longest_gap.max(now - self.pinged_at);
+        let gap = now - self.pinged_at;
+        self.first_gap.get_or_insert(gap);
+        self.longest_gap.observe(now, gap);
         self.pinged_at = now;
     }
 
     /// How long the prober may say nothing. Its pings leave once a second; where they come at
     /// longer distances, the path delays or loses them, and a slow path is not taken for a dead
-    /// one. The first gap, between the welcome and what follows it, has the round trip in it: until
-    /// that is known, the connection's own stands for it. A test, of this session or of another one
-    /// over the same path, fills queues that no ping has met before: so the round trip counts also
-    /// while all pings came in time.
+    /// one. It may also have been out for once, which says nothing about it: so such a distance
+    /// counts for [`LATELY`] only. The first gap, between the welcome and what follows it, has the
+    /// round trip in it: until that is known, the connection's own stands for it. A test, of this
+    /// session or of another one over the same path, fills queues that no ping has met before: so
+    /// the round trip counts also while all pings came in time.
     fn patience(&self, since: Mono) -> Span {
         // A ping that is lost comes later the longer the round trip is.
         let limit = silence_limit(self.handshake).min(LONGEST_PATIENCE);
@@ -274,7 +298,9 @@ impl<'a> Session<'a> {
     /// behind a queue.
     fn slowest_ping(&self, since: Mono) -> Span {
         let behind_a_queue = PING_EVERY + self.handshake.max(self.loaded.lately(since)) * LOST_ONCE;
-        self.longest_gap.max(behind_a_queue)
+        // Where the kernel tells no round trip, the first gap stands for it.
+        let first_gap = self.first_gap.filter(|_| self.handshake == Span::ZERO).unwrap_or_default();
+        self.longest_gap.lately(since).max(behind_a_queue).max(first_gap)
     }
 
     /// When a prober that was last heard at that time is given up. What drains is waited for, and
@@ -454,29 +480,29 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The longest round trip that the sender of a test has had of late, queues included. A queue that
-/// has drained delays no ping.
+/// The longest delay that has been seen of late. A queue that has drained delays no ping, and
+/// neither does an outage that is over.
 #[derive(Debug, Clone, Copy, Default)]
-struct Loaded {
-    round_trip: Span,
+struct LongestLately {
+    delay: Span,
     at: Option<Mono>,
 }
 
-impl Loaded {
-    fn observe(&mut self, now: Mono, round_trip: Span) {
-        let round_trip = round_trip.or_zero().min(MAX_ROUND_TRIP);
-        if round_trip >= self.lately(now) {
-            *self = Self { round_trip, at: Some(now) };
+impl LongestLately {
+    fn observe(&mut self, now: Mono, delay: Span) {
+        let delay = delay.or_zero().min(MAX_ROUND_TRIP);
+        if delay >= self.lately(now) {
+            *self = Self { delay, at: Some(now) };
         }
     }
 
     fn lately(&self, now: Mono) -> Span {
         let is_recent = self.at.is_some_and(|at| now - at <= LATELY);
-        if is_recent { self.round_trip } else { Span::ZERO }
+        if is_recent { self.delay } else { Span::ZERO }
     }
 }
 
-/// Queues that fill now have been filled so long ago.
+/// Queues that fill now have been filled so long ago, and a path that delays pings has delayed one.
 const LATELY: Span = Span::from_secs(10);
 /// For the hello to arrive; the connection's first bytes had their own patience. On a round trip of
 /// 1.2 s a first segment that is lost comes after 3.6 s.

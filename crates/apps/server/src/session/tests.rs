@@ -364,6 +364,30 @@ fn a_prober_behind_a_slow_path_is_not_taken_for_a_dead_one() {
     assert_eq!(silence(&[1000], &[2000, 3000, 4000, 5000]), Some(4000));
 }
 
+/// A place was held for 7 to 13 s, long after a blip of 2 to 4 s, when its prober vanished.
+#[test]
+fn an_outage_that_is_over_does_not_hold_the_place_of_a_prober_that_vanishes_later() {
+    let rules = rules(None);
+    let given_up = |round_trip: i64, pings: &[i64]| {
+        let mut session = open_session(&rules).over(Span::from_millis(round_trip));
+        for at in pings {
+            session.received(ms(*at), Ok(ClientMessage::Ping { seq: 1 }));
+        }
+        session.deadline().zip(pings.last()).map(|(deadline, last)| deadline - ms(*last))
+    };
+    for outage in [2200, 4000] {
+        // Right behind it nobody knows whether the path has become a slow one.
+        let over_at = 2000 + outage;
+        let before = [1000, 2000, over_at];
+        assert_eq!(given_up(20, &before), Some(Span::from_millis(outage * 3)));
+        let pings: Vec<i64> = before.into_iter().chain((1..=20).map(|n| over_at + n * 1000)).collect();
+        assert_eq!(given_up(20, &pings), Some(SILENCE_LIMIT), "{outage} ms");
+    }
+    // What the first gap says about a path of which the kernel says nothing stays known.
+    let pings: Vec<i64> = (0..=20).map(|n| 2200 + n * 1000).collect();
+    assert_eq!(given_up(0, &pings), Some(Span::from_millis(6600)));
+}
+
 #[test]
 fn a_prober_on_a_lossy_path_of_300_ms_is_not_given_up_after_two_time_outs() {
     let rules = rules(None);
@@ -790,7 +814,7 @@ fn a_responder_that_was_stopped_says_so_with_its_next_pong() {
     let rules = rules(None);
     let mut session = open_session(&rules);
     let mut told = |seq, in_all: i64| {
-        session.note_standing_still(Span::from_millis(in_all));
+        session.note_standing_still(ms(1000), Span::from_millis(in_all));
         session.received(ms(1000), Ok(ClientMessage::Ping { seq }));
         let Some(Action::Send(message)) = session.next_action() else { panic!("no pong") };
         let ServerMessage::Pong { stood_still, .. } = *message else { panic!("{message:?}") };
@@ -798,4 +822,39 @@ fn a_responder_that_was_stopped_says_so_with_its_next_pong() {
     };
     assert_eq!([told(1, 0), told(2, 2500)], [None, Some(Span::from_millis(2500))]);
     assert_eq!(told(3, 2500), Some(Span::from_millis(2500)), "what it said before may have been lost");
+}
+
+/// A responder that ran again found its own timer before the pings in its socket: "not a byte for
+/// too long".
+#[test]
+fn a_responder_that_was_stopped_takes_its_own_absence_for_nobodys_silence() {
+    let rules = rules(None);
+    let away = |session: &mut Session<'_>, back_at: i64, in_all: i64| {
+        session.note_standing_still(ms(back_at), Span::from_millis(in_all));
+        session.wake(ms(back_at));
+        deeds(session)
+    };
+    let mut session = open_session(&rules);
+    assert_eq!(tell(&mut session, ms(1000), ClientMessage::Ping { seq: 1 }), ["pong"]);
+    assert_eq!(away(&mut session, 5100, 4000), [""; 0]);
+    assert_eq!(tell(&mut session, ms(5100), ClientMessage::Ping { seq: 2 }), ["pong"]);
+    // Nor does it become a path that delays pings.
+    assert_eq!(session.deadline(), Some(ms(5100) + SILENCE_LIMIT));
+    // It has not been away again.
+    assert_eq!(away(&mut session, 9100, 4000), ["error Timeout", "close"]);
+
+    let mut session = Session::new(&rules, T0, TOKEN, NONCE);
+    assert_eq!(away(&mut session, 6500, 6000), [""; 0]);
+    assert_eq!(tell(&mut session, ms(6500), hello()), ["enrol"]);
+
+    let mut session = open_session(&rules);
+    admit(&mut session, Span::from_secs(100));
+    assert_eq!(tell(&mut session, T0, ClientMessage::Open { test: 1, plan: tcp(1) }), ["prepare 1"]);
+    session.prepared(T0, 1, Ok(()));
+    assert_eq!(deeds(&mut session), ["opened 1"]);
+    session.heard(ms(9000));
+    assert_eq!(away(&mut session, 12_000, 3000), [""; 0]);
+    assert_eq!(session.deadline(), Some(ms(15_000)), "as long as it was away");
+    session.attached(ms(12_000), 1, 0);
+    assert_eq!(deeds(&mut session), ["ready 1"]);
 }

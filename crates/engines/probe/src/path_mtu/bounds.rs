@@ -9,7 +9,9 @@ pub(super) enum Failure {
     Unbelieved,
     /// A router, or the system, said so.
     Told,
-    /// No answer to any try.
+    /// No answer to any try, and nobody knows whether anything passed at that time.
+    Doubtful,
+    /// No answer to any try, in which a smaller size was answered.
     Silent,
     /// The system would not send it, for a reason of its own.
     Refused,
@@ -68,9 +70,15 @@ impl Bounds {
         contradiction
     }
 
+    /// The size whose failure is to be looked at again, once a smaller one passes.
+    fn doubtful(&self) -> Option<u32> {
+        (self.why == Failure::Doubtful).then_some(self.failed)
+    }
+
     /// A size failed. Ignored if a larger one has passed: then it was bad luck.
     pub(super) fn fail(&mut self, size: u32, why: Failure) {
-        if size < self.failed && self.passed.is_none_or(|passed| size > passed) {
+        let is_news = size < self.failed || self.doubtful() == Some(size);
+        if is_news && self.passed.is_none_or(|passed| size > passed) {
             self.failed = size;
             self.why = why;
         }
@@ -91,10 +99,10 @@ impl Bounds {
         let top = self.failed - 1;
         let untried_top = matches!(self.why, Failure::Unbelieved | Failure::Told);
         match self.passed {
-            Some(passed) if passed == top => Vec::new(),
+            Some(passed) if passed == top && self.doubtful().is_none() => Vec::new(),
             None if top < self.floor => Vec::new(),
             _ if untried_top => vec![top],
-            Some(passed) => between(passed, self.failed),
+            Some(passed) => self.doubtful().into_iter().chain(between(passed, self.failed)).collect(),
             None if self.common_tried => Vec::new(),
             None => {
                 self.common_tried = true;
@@ -109,7 +117,9 @@ impl Bounds {
             (Some(passed), _) if passed == self.believed => MtuFinding::Confirmed,
             (Some(_), Failure::Told) => MtuFinding::Learnt,
             (Some(_), Failure::Silent) => MtuFinding::BlackHole,
-            (Some(_), Failure::Refused | Failure::Unbelieved) | (None, _) => MtuFinding::Unknown,
+            (Some(_), Failure::Refused | Failure::Unbelieved | Failure::Doubtful) | (None, _) => {
+                MtuFinding::Unknown
+            }
         }
     }
 }
@@ -167,6 +177,26 @@ mod tests {
         bounds.pass(1492);
         bounds.fail(1400, Failure::Silent);
         assert_eq!((bounds.passed(), bounds.smallest_failed()), (Some(1492), 1501));
+    }
+
+    #[test]
+    fn a_size_that_failed_while_nothing_passed_is_tried_again_before_it_is_a_black_hole() {
+        let doubtful = |passed| {
+            let mut bounds = Bounds::new(1500, 576);
+            bounds.fail(1500, Failure::Doubtful);
+            bounds.pass(passed);
+            bounds
+        };
+        let mut bounds = doubtful(1499);
+        assert_eq!((bounds.finding(), bounds.vanishes()), (MtuFinding::Unknown, None));
+        assert_eq!(bounds.next_sizes(), [1500]);
+        assert_eq!(doubtful(1497).next_sizes(), [1500, 1499, 1498]);
+        bounds.fail(1500, Failure::Silent);
+        assert_eq!((bounds.finding(), bounds.vanishes()), (MtuFinding::BlackHole, Some(1500)));
+        assert_eq!(bounds.next_sizes(), [0_u32; 0]);
+        let mut bounds = doubtful(1499);
+        assert!(bounds.pass(1500));
+        assert_eq!((bounds.finding(), bounds.next_sizes()), (MtuFinding::Confirmed, Vec::new()));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The search on paths whose MTU is known.
 
+use std::collections::VecDeque;
+
 use netaware_units::Stamp;
 use proptest::prelude::*;
 
@@ -51,7 +53,7 @@ fn the_path_mtu_is_found_and_how_it_was_learnt() {
     for (n, (version, believed, bottleneck, mtu, finding)) in rows.into_iter().enumerate() {
         let (at, found) = search(&path(bottleneck), plan(version, believed));
         assert_eq!((found.mtu, found.finding), (mtu, finding), "row {n}");
-        assert!(at <= Mono(1_000) + MS * 3000 && found.sent < 120, "row {n}: {at:?}, {found:?}");
+        assert!(at <= Mono(1_000) + MS * 3000 && found.sent < 150, "row {n}: {at:?}, {found:?}");
     }
 }
 
@@ -87,8 +89,98 @@ fn a_black_hole_on_a_long_path_is_found_and_not_left_unknown() {
         assert_eq!(found.finding, MtuFinding::BlackHole, "{rtt} ms: {found:?}");
         let (passes, vanishes) = (found.mtu.unwrap(), found.vanishes.unwrap());
         assert!(passes <= mtu && mtu < vanishes && vanishes - passes <= 70, "{rtt} ms: {found:?}");
-        assert!(at.since(Mono(1_000)) <= MS * (3000.max(rtt * 7 + 3500)), "{rtt} ms: {at:?}");
+        assert!(at.since(Mono(1_000)) <= MS * (3000.max(rtt * 8 + 4000)), "{rtt} ms: {at:?}");
     }
+}
+
+/// How long a search over a path of 20 ms takes and what it finds. `is_answered` gets the time from
+/// its begin and the size of each packet.
+fn searched(is_answered: impl Fn(Span, u32) -> bool) -> (Span, PathMtu) {
+    let plan = PathMtuPlan::following(3, IpVersion::V4, 1500, MS * 20, Mono(1_000));
+    let (mut out, mut now) = (vec![0; plan.longest_datagram()], plan.start);
+    let mut engine = PathMtuSearch::new(plan);
+    let mut on_the_way: VecDeque<(Mono, Vec<u8>)> = VecDeque::new();
+    loop {
+        match engine.poll(now, &mut out) {
+            Output::Send { len, .. } => {
+                if is_answered(now - plan.start, len as u32 + plan.headers()) {
+                    let mut reply = out[..len].to_vec();
+                    reply[2] = Kind::EchoReply as u8;
+                    on_the_way.push_back((now + MS * 20, reply));
+                }
+            }
+            Output::Wait(until) => {
+                let is_due = on_the_way.front().is_some_and(|(at, _)| *at <= until);
+                if is_due && let Some((at, bytes)) = on_the_way.pop_front() {
+                    now = at;
+                    let rx = Stamp::application(now);
+                    engine.handle(now, Input::Datagram { bytes: &bytes, rx, ttl: None });
+                } else {
+                    now = until;
+                }
+            }
+            Output::Event(found) => return (now - plan.start, found),
+            _ => panic!("no result"),
+        }
+    }
+}
+
+/// "Packets above 1499 bytes vanish" was said of a path of 1500 that was out for 0.3 s.
+#[test]
+fn an_outage_at_the_begin_of_the_search_is_no_black_hole() {
+    for outage in (0..=1000).step_by(50) {
+        let (took, found) = searched(|at, _| at >= MS * outage);
+        // Six tries, 100 ms apart, and then nobody knows anything.
+        let (mtu, finding) =
+            if outage <= 500 { (Some(1500), MtuFinding::Confirmed) } else { (None, MtuFinding::Unknown) };
+        assert_eq!((found.mtu, found.finding), (mtu, finding), "{outage} ms");
+        assert_eq!(found.vanishes, None, "{outage} ms");
+        assert!(took <= MS * 600, "{outage} ms: {took}");
+    }
+}
+
+#[test]
+fn an_outage_during_the_search_does_not_make_sizes_vanish_that_pass() {
+    for begins in (0..1500).step_by(50) {
+        for lasts in [250, 400, 600] {
+            let outage = MS * begins..MS * (begins + lasts);
+            let (_, found) = searched(|at, size| size <= 1437 && !outage.contains(&at));
+            assert!(found.mtu.is_none_or(|mtu| mtu <= 1437), "{outage:?}: {found:?}");
+            assert!(found.vanishes.is_none_or(|vanishes| vanishes > 1437), "{outage:?}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_dies_during_the_search_has_no_black_hole() {
+    let (took, found) = searched(|at, size| at < MS * 310 && size <= 1499);
+    // What passed has passed, and of what did not nobody knows why.
+    assert_eq!((found.mtu, found.finding, found.vanishes), (Some(1492), MtuFinding::Unknown, None));
+    assert_eq!(took, MS * 3000);
+}
+
+#[test]
+fn a_black_hole_on_a_path_without_losses_is_proven_in_the_time_of_three_tries() {
+    // The tries of the believed size, of the common ones, and twice of what lies between.
+    let (took, found) = searched(|_, size| size <= 1437);
+    assert_eq!((found.mtu, found.finding), (Some(1437), MtuFinding::BlackHole));
+    assert_eq!(took, MS * 100 * 4 * 3);
+    // A common size: it passes at once, and there is but one smaller size that can be answered.
+    let (took, found) = searched(|_, size| size <= 1492);
+    assert_eq!((found.mtu, found.finding), (Some(1492), MtuFinding::BlackHole));
+    assert_eq!(took, MS * (300 + 20 + 400));
+}
+
+#[test]
+fn a_path_that_loses_half_of_all_packets_has_no_black_hole() {
+    let lossy = Link { loss: 0.3, ..Link::of(MS * 5) };
+    let wrong = (0..500).filter(|seed| {
+        let path = VirtualPath { forward: lossy, reverse: lossy, seed: *seed, ..path(Bottleneck::None) };
+        search(&path, plan(IpVersion::V4, 1500)).1.finding == MtuFinding::BlackHole
+    });
+    // Of these searches 13 % lose the believed size three times at first.
+    let wrong = wrong.count();
+    assert!(wrong <= 2, "{wrong} of 500");
 }
 
 #[test]

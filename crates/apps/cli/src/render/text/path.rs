@@ -28,7 +28,7 @@ fn median(connects: &[Span]) -> Option<Span> {
 
 fn mtu(path: &PathFacts) -> Option<String> {
     let finding = match path.mtu_finding {
-        MtuFinding::Unknown => return path.mtu.map(|mtu| format!("{mtu} B")),
+        MtuFinding::Unknown => return path.mtu.map(|mtu| format!("{mtu} B or more")),
         MtuFinding::Confirmed => "confirmed".to_owned(),
         MtuFinding::Learnt => {
             format!("learnt, not {}", path.mtu_believed.map_or("as believed".into(), |b| b.to_string()))
