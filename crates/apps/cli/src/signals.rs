@@ -158,7 +158,7 @@ mod tests {
             let (ended, hurried) = (Cell::new(None), Cell::new(false));
             let hear = |signals: &[i32]| {
                 let end = |by| ended.set(Some(by));
-                super::hear(signals.iter().copied(), end, || hurried.set(true), &told)
+                hear(signals.iter().copied(), end, || hurried.set(true), &told)
             };
             assert_eq!(hear(&[SIGUSR1, SIGTERM]), Heard::NoMore);
             assert_eq!((ended.get(), hurried.get()), (Some(By(SIGTERM)), false));

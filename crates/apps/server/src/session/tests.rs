@@ -725,8 +725,8 @@ fn what_is_left_in_the_queue_of_the_path_is_awaited_within_bounds() {
         }
         now += 1000;
     };
-    // It is 12 s at most, although data still come.
-    assert!((26_000..27_000).contains(&halted_at), "{halted_at}");
+    // It is 20 s at most, although data still come.
+    assert!((34_000..35_000).contains(&halted_at), "{halted_at}");
 }
 
 #[test]
