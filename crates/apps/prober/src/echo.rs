@@ -241,6 +241,8 @@ pub(crate) struct EchoFlow {
     pub(crate) until: Mono,
     /// The longest that an answer of the set-up took: the first round trip that is known.
     rtt: Option<Span>,
+    /// When it was last known to be used.
+    used_at: Mono,
 }
 
 impl EchoFlow {
@@ -264,7 +266,13 @@ impl EchoFlow {
         let socket = ProbeSocket::new(flow.socket, Stamping::Kernel).map_err(system)?;
         let rtt = session.longest_rtt().max(Some(flow.rtt));
         // The responder counts from when the flow is attached, which is later than now.
-        Ok(Self { socket, number: flow.number, test, until: opened_at + duration, rtt })
+        let until = opened_at + duration;
+        Ok(Self { socket, number: flow.number, test, until, rtt, used_at: clock::now() })
+    }
+
+    /// Whether an address translator on the path may have forgotten it by now.
+    pub(crate) fn may_be_forgotten(&self) -> bool {
+        clock::now() - self.used_at > FORGOTTEN
     }
 
     /// Ends the echo test at the responder.
@@ -355,6 +363,7 @@ impl EchoFlow {
             }
         })
         .map_err(|e| Cause::System(e.to_string()))?;
+        self.used_at = clock::now();
         Ok(EchoRun {
             order: EchoOrder { patience: train.patience(), ..*order },
             transport: Transport::Udp,
@@ -378,5 +387,8 @@ impl EchoFlow {
     }
 }
 
+/// Address translators keep a flow of datagrams for 30 s and longer as a rule (RFC 4787 §4.3 asks
+/// for two minutes).
+const FORGOTTEN: Span = Span::from_secs(15);
 /// The first request is due a little later than now, so that it is not late by construction.
 const HEAD_START: Span = Span::from_millis(1);

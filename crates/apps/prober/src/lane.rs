@@ -214,13 +214,14 @@ impl Lane {
     }
 
     /// Makes sure that the echo flow answers for another `needed`: one that the responder ends
-    /// before is opened again, for `rest`. Under an owner's cap it lasts as long as that allows.
+    /// before, or that an address translator may have forgotten, is opened again, for `rest`. Under
+    /// an owner's cap it lasts as long as that allows.
     pub(crate) fn keep_echo(&mut self, target: &Target, needed: Span, rest: Span, sizes: EchoSizes) {
         let cap = self.session.as_ref().and_then(|session| session.limits.duration);
         // Opening one takes a part of its time.
         let needed = cap.map_or(needed, |cap| needed.min(cap - self.round_trip() * 4 - JUST_OPENED));
-        let ends_too_soon = |flow: &mut EchoFlow| flow.until < clock::now() + needed;
-        let (Some(old), Some(session)) = (self.echo.take_if(ends_too_soon), self.session.as_mut()) else {
+        let is_used_up = |flow: &mut EchoFlow| flow.until < clock::now() + needed || flow.may_be_forgotten();
+        let (Some(old), Some(session)) = (self.echo.take_if(is_used_up), self.session.as_mut()) else {
             return;
         };
         if let Err(cause) = old.close(session) {

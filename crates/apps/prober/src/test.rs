@@ -20,7 +20,7 @@ use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_record::{Direction, IpVersion, Outcome, Record, TcpResult};
 use netaware_units::{BitRate, SendRate, Span};
-use netaware_wire::control::{MIN_DRAIN, TcpPlan};
+use netaware_wire::control::{MIN_DRAIN, PING_EVERY, TcpPlan};
 
 use crate::echo::{EchoOrder, EchoSizes};
 use crate::estimation::{self, AvailableMethod, CapacityMethod, Estimation, EstimationRequest};
@@ -88,7 +88,10 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         exchanging = watch.done() - opened_at;
     }
     lane::attach_missing_echo(&mut lanes, &request.target, lease + ECHO_MARGIN, largest_echoes());
-    course.was_set_up(&paths, exchanging);
+    // Nor does an outage: it is over.
+    let silent = lanes.iter().filter_map(Lane::longest_pause).max().unwrap_or_default();
+    let usual = PING_EVERY + lanes.iter().map(Lane::round_trip).max().unwrap_or_default();
+    course.was_set_up(&paths, (exchanging - (silent - usual).or_zero()).or_zero());
     let mut run = Run { request, stop, lanes, findings, watch };
     let plan = course.settle(&mut run, path_time);
     course.idle_latency(&mut run, plan);
