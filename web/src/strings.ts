@@ -205,6 +205,7 @@ export const S = {
     lostConnections: (count: number) => `the connection was lost ${count} times; interrupted phases were run again where it came back`,
     failed: (version: string, stage: string, reason: string) => `${version}: ${stage} failed: ${reason}`,
     cutTransfer: (version: string, direction: string, reason: string) => `${version} ${direction}: the transfer ended early${reason ? `: ${reason}` : ""}`,
+    cutStream: (version: string, direction: string) => `${version} ${direction}: the stream of datagrams ended early`,
     cutEchoes: (version: string, phase: string, reason: string) => `${version}: the round trips beside ${phase} ended early: ${reason}`,
     cutRuns: (version: string, cut: number, all: number, reason: string) => `${version}: ${cut} of ${all} transfers did not begin or did not move all of their bytes${reason ? `: ${reason}` : ""}`,
     speedingUp: (version: string, direction: string) => `${version} ${direction}: still speeding up at the end, the rate is a lower bound`,

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { NoDatagrams } from "../src/measure/channels";
+import { echo } from "../src/measure/echoer";
 import { runFlow } from "../src/measure/flow";
 import { KIND } from "../src/pure/datagram";
 import { AnswerPatience, patienceFor } from "../src/pure/patience";
@@ -93,4 +94,51 @@ test("the record has the patience that was had, and says how long a server was w
 test("a channel that did not come about is said with the time that it was given", () => {
   expect(new NoDatagrams("blocked", 12e9).message).toContain("within 12 s");
   expect(new NoDatagrams("absent", 0).message).toBe("this browser has no WebRTC");
+});
+
+type Told = { say: string; run?: { trips: unknown[]; sent: number; unanswered: number; patience: number }; broken?: string | null };
+
+/** Echoes over a socket that answers after so long and breaks at some time, ms. */
+async function overSocket(roundTripMs: number, breaksAtMs: number, runsMs: number): Promise<Told> {
+  class Socket {
+    static readonly OPEN = 1;
+    readyState = 1;
+    onopen: (() => void) | null = null;
+    onclose: (() => void) | null = null;
+    onmessage: ((event: { data: ArrayBuffer }) => void) | null = null;
+
+    constructor() {
+      setTimeout(() => this.onclose?.(), breaksAtMs);
+    }
+
+    send(data: Uint8Array<ArrayBuffer>): void {
+      const answer = new Uint8Array(16 + data.byteLength);
+      answer.set(data, 16);
+      setTimeout(() => this.onmessage?.({ data: answer.buffer }), roundTripMs);
+    }
+
+    close(): void {}
+  }
+  vi.stubGlobal("WebSocket", Socket);
+  const told: Told[] = [];
+  const runner = { postMessage: (message: Told) => void told.push(message), onmessage: null as ((event: unknown) => void) | null, close: () => {} };
+  echo(runner as never);
+  runner.onmessage!({ data: { say: "open", url: "" } });
+  runner.onmessage!({ data: { say: "go", length: 64, spacing: 100e6, duration: 1e9, roundTripMs } });
+  await vi.advanceTimersByTimeAsync(runsMs);
+  vi.unstubAllGlobals();
+  return told.find((message) => message.say === "ended")!;
+}
+
+test("echoes over TCP wait for the answers of a path of 1.2 s", async () => {
+  const { run, broken } = await overSocket(1200, 60_000, 3000);
+  expect([run!.sent, run!.trips.length, run!.unanswered, run!.patience, broken]).toEqual([10, 10, 0, 4800e6, null]);
+});
+
+test("a connection that breaks amid the echoes is told, and one that is closed after the last request is not", async () => {
+  const amid = await overSocket(200, 550, 3000);
+  expect([amid.run!.sent, amid.run!.trips.length, amid.run!.unanswered]).toEqual([6, 4, 2]);
+  expect(amid.broken).toBe("the echo connection was closed");
+  const after = await overSocket(200, 1050, 3000);
+  expect([after.run!.sent, after.run!.unanswered, after.broken]).toEqual([10, 1, null]);
 });

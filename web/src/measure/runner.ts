@@ -55,12 +55,10 @@ class Run {
   private partialAt = performance.now();
   /** Steps of a matrix that are behind us. */
   private stepsDone = 0;
-  /** The longest of the sessions that are no more, and before there was one, ms. */
-  private slowestMs: number;
+  /** The longest round trip of the sessions that are no more, ms. */
+  private slowestMs = 0;
 
-  constructor(private readonly spec: Spec) {
-    this.slowestMs = spec.roundTripMs;
-  }
+  constructor(private readonly spec: Spec) {}
 
   /** Ends the run with what there is. */
   cancel(): void {
@@ -286,9 +284,14 @@ class Run {
     return line;
   }
 
-  /** The longest round trip that is known, ms. */
-  private roundTripMs(): number {
+  /** The longest round trip of all sessions, ms; 0 before there was one. */
+  private knownMs(): number {
     return Math.max(this.slowestMs, ...[...this.lines.values()].map((line) => line.session.slowestMs));
+  }
+
+  /** The same, and before there was a session what the page knows, which may hold the time for connecting. */
+  private roundTripMs(): number {
+    return this.knownMs() || this.spec.roundTripMs;
   }
 
   private reachMs(): number {
@@ -341,7 +344,7 @@ class Run {
   }
 
   private dropLine(version: Version): void {
-    this.slowestMs = this.roundTripMs();
+    this.slowestMs = this.knownMs();
     this.lines.get(version)?.session.close();
     this.lines.delete(version);
     this.reserved.delete(version);

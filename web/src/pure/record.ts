@@ -514,13 +514,14 @@ function warningsOf(measured: Measured, { hidden, caps }: Pick<Circumstances, "h
 }
 
 /** What of a version ended early. */
-function cuts({ version, down, up, matrix, noDatagrams }: MeasuredVersion): string[] {
+function cuts({ version, down, up, streams = [], matrix = [], noDatagrams }: MeasuredVersion): string[] {
   const transfers = [down, up].flatMap((run) => (run && run.outcome !== "complete" ? [S.record.cutTransfer(version, run.direction, run.reason ?? "")] : []));
   const echoes = [down, up].flatMap((run) => (run?.loaded?.broken === undefined ? [] : [S.record.cutEchoes(version, run.direction, run.loaded.broken)]));
-  const runs = (matrix ?? []).filter((run) => !(noDatagrams && run.protocol === "udp"));
+  const flows = streams.flatMap((run) => (run.outcome === "complete" ? [] : [S.record.cutStream(version, run.direction)]));
+  const runs = matrix.filter((run) => !(noDatagrams && run.protocol === "udp"));
   const cut = runs.filter((run) => run.outcome !== "complete");
   const reason = cut.find((run) => run.reason !== undefined)?.reason ?? "";
-  return [...transfers, ...echoes, ...(cut.length > 0 ? [S.record.cutRuns(version, cut.length, runs.length, reason)] : [])];
+  return [...transfers, ...flows, ...echoes, ...(cut.length > 0 ? [S.record.cutRuns(version, cut.length, runs.length, reason)] : [])];
 }
 
 function lossWarnings(measured: Measured): string[] {
