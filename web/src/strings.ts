@@ -43,7 +43,11 @@ export const S = {
     label: "Label",
     labelHint: "A word to find this result by: “VPN”, “hall B”",
     keepLabel: "Keep label",
-    missing: { noAddress: "the server has no address of it that this device could try", noAnswer: "no answer within 3 s. Some browsers keep a page from a public address away from private ones: if so, open it by the server's private address", otherServer: "another server answers there" },
+    missing: {
+      noAddress: () => "the server has no address of it that this device could try",
+      noAnswer: (seconds: number) => `no answer within ${seconds} s. Some browsers keep a page from a public address away from private ones: if so, open it by the server's private address`,
+      otherServer: () => "another server answers there",
+    },
     notOver: (version: string, why: string) => `${version}: not measured, ${why}`,
   },
 
@@ -127,10 +131,10 @@ export const S = {
   noDatagrams: {
     over: (version: string, why: string) => `${version}: no datagrams, so loss was not measured there; TCP is. ${why}`,
     why: {
-      absent: "This browser has no WebRTC, or it is switched off.",
-      refused: "This browser refused to open a WebRTC data channel.",
-      blocked: "No data channel came about within 6 s: something on the way blocks UDP to the server's port, or the browser keeps WebRTC from it.",
-    } satisfies Record<PeerTrouble, string>,
+      absent: () => "This browser has no WebRTC, or it is switched off.",
+      refused: () => "This browser refused to open a WebRTC data channel.",
+      blocked: (seconds: number) => `No data channel came about within ${seconds} s: something on the way blocks UDP to the server's port, or the browser keeps WebRTC from it.`,
+    } satisfies Record<PeerTrouble, (seconds: number) => string>,
   },
 
   pedigree: {
@@ -186,7 +190,7 @@ export const S = {
   record: {
     cutOff: "the page was closed or reloaded while it measured: this is what there was by then",
     noAddress: (version: string) => `the server names no ${version} address that this page could reach`,
-    noAnswer: (tried: string) => `no answer from ${tried} within 3 s`,
+    noAnswer: (tried: string, seconds: number) => `no answer from ${tried} within ${seconds} s`,
     ofSamples: (step: string) => `quantiles of all samples, each known to the clock's steps of ${step}`,
     ofSlices: "95 % block bootstrap over the receiver's slices of one transfer",
     ofArrivals: "95 % block bootstrap over slices of what the server's TCP_INFO shows acknowledged, in order and selectively",
@@ -199,19 +203,32 @@ export const S = {
     hidden: (span: string) => `the page was hidden for ${span}: browsers slow hidden pages down`,
     pauses: (count: number, longest: string) => `the browser or a sleeping device held our timers up ${count} times, at most ${longest}`,
     lostConnections: (count: number) => `the connection was lost ${count} times; interrupted phases were run again where it came back`,
+    failed: (version: string, stage: string, reason: string) => `${version}: ${stage} failed: ${reason}`,
+    cutTransfer: (version: string, direction: string, reason: string) => `${version} ${direction}: the transfer ended early${reason ? `: ${reason}` : ""}`,
+    cutStream: (version: string, direction: string) => `${version} ${direction}: the stream of datagrams ended early`,
+    cutEchoes: (version: string, phase: string, reason: string) => `${version}: the round trips beside ${phase} ended early: ${reason}`,
+    cutRuns: (version: string, cut: number, all: number, reason: string) => `${version}: ${cut} of ${all} transfers did not begin or did not move all of their bytes${reason ? `: ${reason}` : ""}`,
     speedingUp: (version: string, direction: string) => `${version} ${direction}: still speeding up at the end, the rate is a lower bound`,
     without: (version: string, why: string) => `${version}: ${why}; loss was not measured`,
     noDatagrams: {
-      absent: "this browser has no WebRTC, so no datagrams",
-      refused: "this browser refused to open a data channel, so no datagrams",
-      blocked: "no data channel came about within 6 s, so no datagrams",
-    } satisfies Record<PeerTrouble, string>,
+      absent: () => "this browser has no WebRTC, so no datagrams",
+      refused: () => "this browser refused to open a data channel, so no datagrams",
+      blocked: (seconds: number) => `no data channel came about within ${seconds} s, so no datagrams`,
+    } satisfies Record<PeerTrouble, (seconds: number) => string>,
     lossOverTcp: "loss was not measured: TCP repairs it, and shows it as long round trips",
     held: (version: string, count: number) => `${version}: ${count} datagrams were held back by the browser's congestion control and never sent; they are not among the lost`,
     discarded: (version: string, count: number) => `${version}: the browser itself dropped ${count} packets on the way out; they count as lost in this host`,
     datagrams: "sent and received are counted datagram by datagram at both ends; copies, and what comes after SCTP has given it up, cannot be seen",
     allLeft: "every datagram of the plan left",
     heldBack: "SCTP's congestion control held datagrams back; a browser does not say why",
+  },
+
+  /** How the owner's caps changed what was asked for. */
+  caps: {
+    duration: (cap: string) => `the server's owner allows tests of no more than ${cap}: what was asked for longer was cut to it`,
+    streams: (cap: number, asked: number) => `the server's owner allows no more than ${cap} parallel streams: ${asked} were asked for`,
+    bytes: (cap: string) => `the server's owner allows transfers of no more than ${cap}: one that had moved so much ended by it`,
+    rate: (cap: string) => `the server's owner caps the rate at ${cap}`,
   },
 
   matrix: {
@@ -426,7 +443,7 @@ export const T = {
   channel: {
     absent: "this browser has no WebRTC",
     refused: "this browser refused to open a WebRTC data channel",
-    blocked: "no data channel came about within 6 s: UDP to the server's port, or WebRTC, seems to be blocked",
+    blocked: (seconds: number) => `no data channel came about within ${seconds} s: UDP to the server's port, or WebRTC, seems to be blocked`,
     open: "a data channel did not close",
     none: "no data channel came about",
   },
@@ -444,7 +461,7 @@ export const T = {
     timedOut: (what: string, seconds: number) => `no ${what} from the server within ${seconds} s`,
     ended: "the session was closed",
     bye: (why: string) => `the server ended the session: ${why}`,
-    silent: "nothing was heard from the server for 5 s",
+    silent: (seconds: number) => `nothing was heard from the server for ${seconds} s`,
     lostIdle: "the connection was lost while round trips were measured",
     echoClosed: "the echo connection was closed",
     echoNotOpen: "the echo connection was not open",
@@ -458,5 +475,6 @@ export const T = {
     nothing: "the mover received nothing",
     notOpen: "the data connections were not open",
     early: "a stream ended before the transfer began",
+    cut: "the stream ended before its time",
   },
 };

@@ -117,18 +117,18 @@ test("an echo without an answer is lost, one that finds no room was never sent",
     channel.come(bytes);
   };
   const channel = new FakeChannel(Number.POSITIVE_INFINITY, reply);
-  const result = await flow(channel, { do: "echo", flow: 1, length: 64, spacing: 5e6, duration: 200e6 });
+  const result = await flow(channel, { do: "echo", flow: 1, roundTripMs: 1, length: 64, spacing: 5e6, duration: 200e6 });
   if (result.did !== "echo") throw new Error("no echoes");
   const { run } = result;
   expect(run.sent).toBeGreaterThan(20);
   expect(run.unanswered).toBe(Math.ceil((run.sent - 3) / 10));
   expect(run.trips.length + run.unanswered).toBe(run.sent);
-  const shut = await flow(new FakeChannel(0), { do: "echo", flow: 1, length: 64, spacing: 5e6, duration: 100e6 });
+  const shut = await flow(new FakeChannel(0), { do: "echo", flow: 1, roundTripMs: 1, length: 64, spacing: 5e6, duration: 100e6 });
   expect(shut.did === "echo" && [shut.run.sent, shut.run.notSent! > 5]).toEqual([1, true]);
 });
 
 test("what congestion control holds back is not sent, and not lost", async () => {
-  const order = { do: "send", flow: 1, length: 1000, gap: 2e6, packets: 100, duration: 5e9 } as const;
+  const order = { do: "send", flow: 1, roundTripMs: 1, length: 1000, gap: 2e6, packets: 100, duration: 5e9 } as const;
   const channel = new FakeChannel(100);
   const result = await flow(channel, order);
   if (result.did !== "send") throw new Error("nothing sent");
@@ -141,7 +141,7 @@ test("what congestion control holds back is not sent, and not lost", async () =>
 });
 
 test("what a dead path still holds at the end has never left", async () => {
-  const order = { do: "send", flow: 1, length: 1000, gap: null, packets: 10, duration: 1e9 } as const;
+  const order = { do: "send", flow: 1, roundTripMs: 1, length: 1000, gap: null, packets: 10, duration: 1e9 } as const;
   const channel = new FakeChannel(0);
   const result = await flow(channel, order);
   expect(result).toMatchObject({ did: "send", sent: { sent: 0, notSent: 1, bytes: 0 } });
@@ -149,7 +149,7 @@ test("what a dead path still holds at the end has never left", async () => {
 
 test("a receiver ends by the sender's last word", async () => {
   const channel = new FakeChannel();
-  const running = flow(channel, { do: "receive", flow: 9, duration: 5e9 });
+  const running = flow(channel, { do: "receive", flow: 9, roundTripMs: 1, duration: 5e9 });
   const bytes = (kind: number, flow: number, seq: number) => {
     const view = new DataView(new ArrayBuffer(100));
     writeHeader(view, { kind, flow, seq, sentAt: seq * 1e6 });
@@ -252,6 +252,6 @@ test("with datagrams the record's latency is theirs, and the WebSocket's stands 
 
 test("without datagrams the record says why", () => {
   const run = measured();
-  run.versions[0]!.noDatagrams = "blocked";
-  expect(recordOf(run, around).warnings.join()).toContain("no data channel came about within 6 s, so no datagrams; loss was not measured");
+  run.versions[0]!.noDatagrams = { reason: "blocked", waited: 12.1e9 };
+  expect(recordOf(run, around).warnings.join()).toContain("no data channel came about within 12 s, so no datagrams; loss was not measured");
 });

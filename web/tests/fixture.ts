@@ -22,6 +22,7 @@ const echoes = (rtts: readonly number[]) => ({
   sent: rtts.length,
   unanswered: 0,
   bad: 0,
+  patience: 1e9,
   lateSends: 1,
   worstLateness: 7 * MS,
   implausible: 0,
@@ -45,7 +46,7 @@ export function measured(): Measured {
         up: { ...run, direction: "up", ticks: ticks(20, 30), bytes: 7.5e6, handedOver: 9e6 },
       },
     ],
-    missing: [{ version: "IPv6", reason: "noAnswer", tried: ["2001:db8::1"] }],
+    missing: [{ version: "IPv6", reason: "noAnswer", tried: ["2001:db8::1"], waited: 3e9 }],
     instrument: { clockStep: 100_000, isolated: false, pauses: 0, longestPause: 0, lostConnections: 0 },
   };
 }
@@ -60,6 +61,7 @@ export const around: Circumstances = {
   label: "hall A",
   prober: { name: "Chrome 156 on Android", kernel: "Android", cpu: "", cores: 8, virtualisation: "", software: "0.1.0" },
   hidden: 0,
+  caps: [],
 };
 
 export function record(change: Partial<Circumstances> = {}): NetRecord {

@@ -11,8 +11,12 @@ import { T } from "../strings";
 
 /** No datagrams for this browser on this path; everything else can still be measured. */
 export class NoDatagrams extends Error {
-  constructor(readonly reason: PeerTrouble) {
-    super(T.channel[reason]);
+  /** `waited` is in ns. */
+  constructor(
+    readonly reason: PeerTrouble,
+    readonly waited: number,
+  ) {
+    super(reason === "blocked" ? T.channel.blocked(Math.round(waited / 1e9)) : T.channel[reason]);
   }
 }
 
@@ -60,6 +64,7 @@ export class Channel {
   private readonly flowed = signal<FlowResult>();
   private readonly closed = signal<number>();
   private readonly trouble = signal<never>();
+  private readonly begun = performance.now();
 
   constructor(
     readonly peer: number,
@@ -75,7 +80,7 @@ export class Channel {
       case "open":
         return this.opened.resolve();
       case "failed":
-        return this.trouble.reject(new NoDatagrams(answer.reason));
+        return this.trouble.reject(this.without(answer.reason));
       case "progress":
         return this.progress(answer.progress);
       case "flow":
@@ -87,14 +92,15 @@ export class Channel {
 
   async agree(line: Line, test: number): Promise<void> {
     const { session, target } = line;
+    const patienceMs = session.patience(OPEN_ROUND_TRIPS, OPEN_MS);
     this.ask({ say: "peer", ask: "open", peer: this.peer });
-    const offered = await this.orTrouble(this.offer.promise);
-    const [answer, ready] = [session.next("channel", test), session.next("ready", test, OPEN_MS)];
+    const offered = await this.orTrouble(this.offer.promise, patienceMs);
+    const [answer, ready] = [session.next("channel", test), session.next("ready", test, patienceMs)];
     session.tell({ type: "channel", test, end: offered });
     const end = readEnd((await answer).end);
-    if (!end) throw new NoDatagrams("refused");
+    if (!end) throw this.without("refused");
     this.ask({ say: "peer", ask: "answer", peer: this.peer, end, address: target.address, port: portOf(target.origin) });
-    await this.orTrouble(Promise.all([ready, this.opened.promise]));
+    await this.orTrouble(Promise.all([ready, this.opened.promise]), patienceMs);
   }
 
   /** Once for a channel. */
@@ -120,13 +126,17 @@ export class Channel {
     channel.onopen = () => this.opened.resolve();
   }
 
-  private async orTrouble<T>(wanted: Promise<T>): Promise<T> {
+  private async orTrouble<T>(wanted: Promise<T>, patienceMs: number): Promise<T> {
     try {
-      return await within(Promise.race([wanted, this.trouble.promise]), OPEN_MS, T.channel.none);
+      return await within(Promise.race([wanted, this.trouble.promise]), patienceMs, T.channel.none);
     } catch (error) {
       // The server's own patience with a channel that never comes is longer.
-      throw error instanceof NoDatagrams || !isPatienceOver(error) ? error : new NoDatagrams("blocked");
+      throw error instanceof NoDatagrams || !isPatienceOver(error) ? error : new NoDatagrams("blocked", patienceMs * 1e6);
     }
+  }
+
+  private without(reason: PeerTrouble): NoDatagrams {
+    return new NoDatagrams(reason, Math.round((performance.now() - this.begun) * 1e6));
   }
 }
 
@@ -154,6 +164,7 @@ function portOf(origin: string): number {
   return port ? Number(port) : protocol === "https:" ? 443 : 80;
 }
 
-/** Of a path with a round trip of half a second: ICE, DTLS and SCTP take seven or eight. */
 const OPEN_MS = 6000;
+/** ICE, DTLS and SCTP take seven or eight. */
+const OPEN_ROUND_TRIPS = 10;
 const CLOSE_MS = 1000;

@@ -3,6 +3,8 @@
 
 import type { RoundTrip } from "../pure/delay";
 import type { Transfer, Way } from "../pure/matrixPlan";
+import { outcomeOfBytes } from "../pure/outcome";
+import { countsDatagrams } from "../pure/report";
 import { object, takeIn } from "../pure/shape";
 import type { Channel, Channels } from "./channels";
 import { rest } from "./crew";
@@ -16,13 +18,13 @@ export async function datagramEchoes(
   line: Line,
   wish: { spacing: number; duration: number; onTrips: (trips: RoundTrip[]) => void },
 ): Promise<EchoRun> {
-  const planned = capped(wish.duration + ECHO_SLACK, line.limits);
+  const planned = capped(wish.duration + line.session.patience(LAST_ROUND_TRIPS, ECHO_SLACK_MS) * 1e6, line.limits);
   const duration = Math.max(Math.min(wish.duration, planned - LAST_ANSWER), planned / 2);
   return inChannel(channels, line, { kind: "udp_echo", length: ECHO_LENGTH, duration: planned }, async (channel, test) => {
     const started = line.session.next("started", test);
     line.session.tell({ type: "start", test });
     await started;
-    const order = { do: "echo", flow: test, length: ECHO_LENGTH, spacing: wish.spacing, duration } as const;
+    const order = { do: "echo", flow: test, length: ECHO_LENGTH, spacing: wish.spacing, duration, roundTripMs: line.session.slowestMs } as const;
     const flow = channel.run(order, ({ trips }) => trips && wish.onTrips(trips));
     line.session.broken.catch(() => flow.stop());
     const result = await flow.result;
@@ -59,7 +61,7 @@ export async function datagramStream(channels: Channels, line: Line, direction: 
     line,
     plan,
     async (channel, test) => {
-      const end = session.next("finished", test, duration / 1e6 + END_MS);
+      const end = session.next("finished", test, duration / 1e6 + session.patience(END_ROUND_TRIPS, END_MS));
       const limited = Number.isFinite(packets) ? packets : null;
       const way = direction === "down" ? await down(channel, line, test, duration, end) : await up(channel, line, test, { ...wish, gap, duration, packets: limited }, end);
       return { direction, length: wish.length, gap, ...way };
@@ -72,13 +74,13 @@ export async function datagramStream(channels: Channels, line: Line, direction: 
 type Ended = Omit<DatagramRun, "direction" | "length" | "gap" | "discarded">;
 
 async function down(channel: Channel, line: Line, test: number, duration: number, end: Promise<ControlMessage>): Promise<Ended> {
-  const flow = channel.run({ do: "receive", flow: test, duration }, () => {});
+  const flow = channel.run({ do: "receive", flow: test, duration, roundTripMs: line.session.slowestMs }, () => {});
   line.session.tell({ type: "start", test });
   const finished = await Promise.race([end, line.session.broken]);
   // The sender's last words may all have been lost; its report is here.
-  const result = await Promise.race([flow.result, rest(AFTER_MS).then(() => flow.stop()).then(() => flow.result)]);
+  const result = await Promise.race([flow.result, rest(line.session.patience(1, AFTER_MS)).then(() => flow.stop()).then(() => flow.result)]);
   if (result.did !== "receive") throw new Error(T.flow.nothingReceived);
-  return { outcome: outcomeOf(finished), report: reportOf(finished), page: result };
+  return { outcome: outcomeOf(finished), ...reportOf(finished, "sent"), page: result };
 }
 
 async function up(channel: Channel, line: Line, test: number, wish: StreamWish, end: Promise<ControlMessage>): Promise<Ended> {
@@ -90,10 +92,10 @@ async function up(channel: Channel, line: Line, test: number, wish: StreamWish, 
   try {
     line.session.tell({ type: "start", test });
     await started;
-    const flow = channel.run({ do: "send", flow: test, ...wish }, () => {});
+    const flow = channel.run({ do: "send", flow: test, ...wish, roundTripMs: line.session.slowestMs }, () => {});
     const [result, finished] = await Promise.race([Promise.all([flow.result, end]), line.session.broken]);
     if (result.did !== "send") throw new Error(T.flow.nothingSent);
-    return { outcome: result.sent.broken ? "interrupted" : outcomeOf(finished), report: reportOf(finished), page: result, ticks };
+    return { outcome: result.sent.broken ? "interrupted" : outcomeOf(finished), ...reportOf(finished, "received"), page: result, ticks };
   } finally {
     quiet();
   }
@@ -102,13 +104,14 @@ async function up(channel: Channel, line: Line, test: number, wish: StreamWish, 
 /** One transfer of a block matrix: each block is a datagram, as fast as congestion control lets it. */
 export async function matrixDatagrams(channels: Channels, line: Line, way: Way, wanted: Transfer): Promise<MeasuredTransfer> {
   const packets = Math.ceil(wanted.bytes / wanted.block);
-  const wish = { length: wanted.block, gap: null, packets, duration: PATIENCE };
+  const wish = { length: wanted.block, gap: null, packets, duration: line.session.patience(MATRIX_ROUND_TRIPS, PATIENCE_MS) * 1e6 };
   const run = await datagramStream(channels, line, way, wish);
   const { page, server } = matrixEnds(run, wanted.block);
-  return { ...wanted, way, outcome: run.outcome, page, ...(server ? { server } : {}), retransmits: 0 };
+  const sent = way === "up" ? page?.bytes : server?.bytes;
+  return { ...wanted, way, outcome: outcomeOfBytes(run.outcome, wanted, sent), ...(page ? { page } : {}), ...(server ? { server } : {}) };
 }
 
-function matrixEnds(run: DatagramRun, block: number): Pick<MeasuredTransfer, "page" | "server"> {
+export function matrixEnds(run: DatagramRun, block: number): Pick<MeasuredTransfer, "page" | "server"> {
   const told = run.report ?? {};
   const count = numberOf(told[run.direction === "down" ? "sent" : "received"]);
   const elapsed = numberOf(told.elapsed);
@@ -119,8 +122,8 @@ function matrixEnds(run: DatagramRun, block: number): Pick<MeasuredTransfer, "pa
       ? { bytes: run.page.sent.bytes, calls: run.page.sent.sent, elapsed: run.page.sent.elapsed, first: 0 }
       : run.page.did === "receive"
         ? { bytes: run.page.totals.bytes, calls: run.page.reads, elapsed: run.page.totals.elapsed, first: run.page.totals.first }
-        : { bytes: 0, calls: 0, elapsed: 0, first: 0 };
-  return { page, ...(run.report ? { server } : {}) };
+        : undefined;
+  return { ...(page ? { page } : {}), ...(run.report ? { server } : {}) };
 }
 
 /** Opens test and channel, and takes both down whatever happens. */
@@ -156,9 +159,10 @@ function capped(duration: number, limits: Limits): number {
   return limits.duration === null ? duration : Math.min(duration, limits.duration);
 }
 
-function reportOf(finished: ControlMessage): Record<string, unknown> {
+/** Nothing where the server's end could not begin, or did not report. */
+function reportOf(finished: ControlMessage, counted: "sent" | "received"): Pick<DatagramRun, "report"> {
   const { as: _, ...report } = object(finished.report) ?? {};
-  return report;
+  return countsDatagrams(report, counted) ? { report } : {};
 }
 
 function outcomeOf(finished: ControlMessage): DatagramRun["outcome"] {
@@ -167,9 +171,12 @@ function outcomeOf(finished: ControlMessage): DatagramRun["outcome"] {
 }
 
 const ECHO_LENGTH = 64;
-const ECHO_SLACK = 2e9;
+const ECHO_SLACK_MS = 2000;
+const LAST_ROUND_TRIPS = 5;
 const LAST_ANSWER = 500e6;
 const TICK = 100e6;
-const PATIENCE = 10e9;
+const PATIENCE_MS = 10_000;
+const MATRIX_ROUND_TRIPS = 12;
 const END_MS = 8000;
+const END_ROUND_TRIPS = 6;
 const AFTER_MS = 700;

@@ -4,6 +4,7 @@
 // answer delays no later request, so a stall shows in every request that was due in it.
 
 import type { RoundTrip } from "../pure/delay";
+import { AnswerPatience } from "../pure/patience";
 import type { EchoRun, FromEchoer, Talk, ToEchoer } from "./messages";
 import { T } from "../strings";
 
@@ -40,6 +41,7 @@ class EchoLoop {
   private lateSends = 0;
   private worstLateness = 0;
   private ended = false;
+  private readonly patience: AnswerPatience;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly reporter = setInterval(() => this.report(), REPORT_MS);
 
@@ -48,6 +50,7 @@ class EchoLoop {
     private readonly socket: WebSocket,
     private readonly order: Order,
   ) {
+    this.patience = new AnswerPatience(order.roundTripMs);
     this.payload = new Uint8Array(new ArrayBuffer(order.length)).map((_, n) => (n * 167 + 13) & 0xff);
     socket.onmessage = (event) => this.answered(event.data);
     this.next();
@@ -56,7 +59,7 @@ class EchoLoop {
   /** No more requests; answers are awaited a little longer. */
   stop(): void {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.end(null), STOPPED_PATIENCE_MS);
+    this.timer = setTimeout(() => this.end(null), this.patience.stoppedMs);
   }
 
   end(broken: string | null): void {
@@ -67,20 +70,24 @@ class EchoLoop {
     this.socket.onmessage = null;
     this.socket.onclose = null;
     this.socket.close();
-    this.runner.postMessage({ say: "ended", run: this.run(), broken });
+    // The server closes it when its own time for the test is over, and may do so before the last answers.
+    this.runner.postMessage({ say: "ended", run: this.run(), broken: this.over() ? null : broken });
   }
 
   private next(): void {
     const now = performance.now();
     const due = this.begun + (this.sentAt.length * this.order.spacing) / 1e6;
-    if (now >= this.begun + this.order.duration / 1e6) return this.lastSent();
+    if (now >= this.begun + this.order.duration / 1e6) return this.awaitLast(now);
     if (now >= due) this.send(now - due);
     const wait = this.begun + (this.sentAt.length * this.order.spacing) / 1e6 - performance.now();
     this.timer = setTimeout(() => this.next(), Math.max(0, wait));
   }
 
-  private lastSent(): void {
-    this.timer = setTimeout(() => this.end(null), PATIENCE_MS);
+  /** Patience may grow meanwhile, by an answer that was slow. */
+  private awaitLast(since: number): void {
+    const left = since + this.patience.ms - performance.now();
+    if (left <= 0) this.end(null);
+    else this.timer = setTimeout(() => this.awaitLast(since), left);
   }
 
   private send(lateness: number): void {
@@ -112,6 +119,7 @@ class EchoLoop {
 
   private keep(seq: number, now: number, claimed: number): void {
     const sentAt = this.sentAt[seq]!;
+    this.patience.observe(now - sentAt);
     const application = Math.round((now - sentAt) * 1e6);
     const believed = claimed >= 0 && claimed <= application;
     if (!believed) this.implausible += 1;
@@ -138,6 +146,7 @@ class EchoLoop {
       sent: this.sentAt.length,
       unanswered: this.open.size,
       bad: this.bad,
+      patience: Math.round(this.patience.ms * 1e6),
       lateSends: this.lateSends,
       worstLateness: Math.round(this.worstLateness * 1e6),
       implausible: this.implausible,
@@ -149,7 +158,5 @@ class EchoLoop {
 /** Received-at and answered-at, u64 each, before the request's own bytes. */
 const STAMPS = 16;
 const REPORT_MS = 100;
-const PATIENCE_MS = 1000;
-const STOPPED_PATIENCE_MS = 250;
 /** A timer of a browser fires in steps of 1 to 4 ms: later than this is the host's doing. */
 const LATE_MS = 5;

@@ -7,14 +7,16 @@
 
 import { ECHO_LENGTH, HEADER_LENGTH, KIND, readHeader, responderTime, writeHeader } from "../pure/datagram";
 import type { RoundTrip } from "../pure/delay";
+import { AnswerPatience, patienceFor } from "../pure/patience";
 import { StreamCount, type StreamSlice, type StreamTotals } from "../pure/streamCount";
 import type { EchoRun } from "./messages";
 
-/** Spans in ns; `flow` is the number of its test. */
-export type FlowOrder =
-  | { do: "echo"; flow: number; length: number; spacing: number; duration: number }
-  | { do: "send"; flow: number; length: number; gap: number | null; packets: number | null; duration: number }
-  | { do: "receive"; flow: number; duration: number };
+/** Spans in ns; `flow` is the number of its test, `roundTripMs` the longest of this path so far. */
+export type FlowOrder = { flow: number; roundTripMs: number } & (
+  | { do: "echo"; length: number; spacing: number; duration: number }
+  | { do: "send"; length: number; gap: number | null; packets: number | null; duration: number }
+  | { do: "receive"; duration: number }
+);
 
 export type FlowResult =
   | { did: "echo"; run: EchoRun }
@@ -80,6 +82,8 @@ type EchoOrder = Extract<FlowOrder, { do: "echo" }>;
 class Echoes extends Flow implements RunningFlow {
   private readonly sentAt: number[] = [];
   private readonly open_ = new Set<number>();
+  /** Of these that are open an answer came, after the verdict. */
+  private readonly lateOnes = new Set<number>();
   private readonly trips: RoundTrip[] = [];
   private readonly fresh: RoundTrip[] = [];
   private readonly request: DataView<ArrayBuffer>;
@@ -87,6 +91,7 @@ class Echoes extends Flow implements RunningFlow {
   private worst = 0;
   private turn = 0;
   private highest = -1;
+  private readonly patience: AnswerPatience;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly reporter = setInterval(() => this.report(), REPORT_MS);
 
@@ -96,6 +101,7 @@ class Echoes extends Flow implements RunningFlow {
     private readonly tell: (progress: FlowProgress) => void,
   ) {
     super(channel);
+    this.patience = new AnswerPatience(order.roundTripMs);
     this.request = new DataView(new ArrayBuffer(Math.max(order.length, ECHO_LENGTH)));
     channel.onmessage = (event) => this.heard(event.data);
     this.next();
@@ -103,18 +109,25 @@ class Echoes extends Flow implements RunningFlow {
 
   stop(): void {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.conclude(), STOPPED_PATIENCE_MS);
+    this.timer = setTimeout(() => this.conclude(), this.patience.stoppedMs);
   }
 
   private next(): void {
     const now = performance.now();
     if (now >= this.begun + this.order.duration / 1e6 || !this.open) {
-      this.timer = setTimeout(() => this.conclude(), PATIENCE_MS);
+      this.awaitLast(now);
       return;
     }
     const due = this.dueAt();
     if (now >= due) this.send(now - due);
     this.timer = setTimeout(() => this.next(), Math.max(0, this.dueAt() - performance.now()));
+  }
+
+  /** Patience may grow meanwhile, by an answer that was slow. */
+  private awaitLast(since: number): void {
+    const left = since + this.patience.ms - performance.now();
+    if (left <= 0) this.conclude();
+    else this.timer = setTimeout(() => this.awaitLast(since), left);
   }
 
   private dueAt(): number {
@@ -150,13 +163,16 @@ class Echoes extends Flow implements RunningFlow {
   }
 
   private answered(seq: number, now: number, sentAt: number, claimed: number): void {
-    if (!this.open_.has(seq)) {
+    if (!this.open_.has(seq) || this.lateOnes.has(seq)) {
       this.faults.duplicates += 1;
       return;
     }
+    const patienceMs = this.patience.ms;
+    this.patience.observe(now - sentAt);
     // It was lost by then, and stays so: a figure must not change while somebody reads it.
-    if (now - sentAt > PATIENCE_MS) {
+    if (now - sentAt > patienceMs) {
       this.faults.late += 1;
+      this.lateOnes.add(seq);
       return;
     }
     this.open_.delete(seq);
@@ -177,21 +193,25 @@ class Echoes extends Flow implements RunningFlow {
     if (this.fresh.length > 0) this.tell({ trips: this.fresh.splice(0) });
   }
 
-  /** A request that has not had its patience when it is ended early is no loss: it is as if it had not been sent. */
+  /** What became of a request that has not had its patience when the flow is ended early, nobody knows: it is no loss. */
   private conclude(): void {
     if (this.ended) return;
     clearTimeout(this.timer);
     clearInterval(this.reporter);
     this.report();
     const now = performance.now();
-    const undecided = [...this.open_].filter((seq) => now - this.sentAt[seq]! < PATIENCE_MS - SLACK_MS).length;
+    const patienceMs = this.patience.ms;
+    const isUndecided = (seq: number) => !this.lateOnes.has(seq) && now - this.sentAt[seq]! < patienceMs - SLACK_MS;
+    const undecided = [...this.open_].filter(isUndecided).length;
     const run: EchoRun = {
       transport: "datagrams",
       length: this.request.byteLength,
       spacing: this.order.spacing,
       trips: this.trips,
-      sent: this.sentAt.length - undecided,
+      sent: this.sentAt.length,
       unanswered: this.open_.size - undecided,
+      unknown: undecided,
+      patience: Math.round(patienceMs * 1e6),
       worstLateness: Math.round(this.worst * 1e6),
       elapsed: this.since(),
       ...this.faults,
@@ -227,7 +247,7 @@ class Sender extends Flow implements RunningFlow {
   private async go(): Promise<void> {
     if (this.order.gap === null) await this.unpaced();
     else await this.paced(this.order.gap);
-    await this.until(() => this.channel.bufferedAmount === 0, FLUSH_MS);
+    await this.until(() => this.channel.bufferedAmount === 0, patienceFor(this.order.roundTripMs, LAST_ROUND_TRIPS, FLUSH_MS));
     const elapsed = this.since();
     const { byteLength } = this.datagram;
     // What waits there still has never left; a closed channel tells nothing, so then nothing is claimed of its last ones.
@@ -365,7 +385,8 @@ class Receiver extends Flow implements RunningFlow {
     }
     const now = performance.now();
     const settled = now - this.endedAt >= SETTLE_MS;
-    if (settled || !this.open || now >= this.begun + this.order.duration / 1e6 + GRACE_MS) this.conclude();
+    const grace = patienceFor(this.order.roundTripMs, LAST_ROUND_TRIPS, GRACE_MS);
+    if (settled || !this.open || now >= this.begun + this.order.duration / 1e6 + grace) this.conclude();
   }
 
   private conclude(): void {
@@ -386,8 +407,6 @@ function noise(length: number): ArrayBuffer {
   return crypto.getRandomValues(new Uint8Array(new ArrayBuffer(length))).buffer;
 }
 
-const PATIENCE_MS = 1000;
-const STOPPED_PATIENCE_MS = 250;
 /** A timer fires early by less. */
 const SLACK_MS = 20;
 const REPORT_MS = 100;
@@ -395,6 +414,8 @@ const REPORT_MS = 100;
 const LATE_MS = 5;
 const HOPELESS_MS = 100;
 const FLUSH_MS = 2000;
+/** What waits leaves once what is on its way has been acknowledged or given up; a receiver begins to listen one before the first data. */
+const LAST_ROUND_TRIPS = 4;
 const ROOM_MS = 20;
 const ENDS = 5;
 const END_EVERY_MS = 5;

@@ -34,6 +34,8 @@ export interface QuickSpec {
   limits: Limits;
   /** Of the server's owner; `""` without. */
   key: string;
+  /** As far as it is known before there is a session, ms; 0 where it is not. */
+  roundTripMs: number;
   idleMs: number;
   transferMs: number;
   /** The server offers datagrams. */
@@ -48,6 +50,7 @@ export interface MatrixSpec {
   versions: Version[];
   limits: Limits;
   key: string;
+  roundTripMs: number;
   way: Way;
   plan: Transfer[];
 }
@@ -64,7 +67,7 @@ export type FromRunner =
   | { say: "trips"; version: Version; beside: Phase; trips: RoundTrip[] }
   | { say: "ticks"; version: Version; direction: "down" | "up"; ticks: Tick[] }
   | { say: "loss"; version: Version; lost: number; sent: number }
-  | { say: "noDatagrams"; version: Version; reason: PeerTrouble }
+  | ({ say: "noDatagrams"; version: Version } & NoChannel)
   | PeerRequest
   | CrewRequest
   | { say: "lost"; reason: string }
@@ -77,6 +80,14 @@ export interface Missing {
   version: Version;
   reason: "noAddress" | "noAnswer" | "otherServer";
   tried: string[];
+  /** For so long an answer was waited for, ns. */
+  waited: number;
+}
+
+/** Why there was no data channel, and after how long that was certain, ns. */
+export interface NoChannel {
+  reason: PeerTrouble;
+  waited: number;
 }
 
 /** Everything that a run yields; the page makes the record of it. */
@@ -100,11 +111,12 @@ export interface MeasuredVersion {
   /** The same in a data channel. */
   datagrams?: EchoRun;
   streams?: DatagramRun[];
-  noDatagrams?: PeerTrouble;
+  noDatagrams?: NoChannel;
   down?: TransferRun;
   up?: TransferRun;
   matrix?: MeasuredTransfer[];
-  trouble?: { stage: string; reason: string };
+  /** Of each phase that failed in its last attempt the reason. What another phase does later changes nothing of it. */
+  troubles?: Record<string, string>;
 }
 
 export interface EchoRun {
@@ -114,8 +126,15 @@ export interface EchoRun {
   spacing: number;
   trips: RoundTrip[];
   sent: number;
+  /** Without an answer: lost if these are datagrams, and unknown over TCP, which repeats what is lost. */
   unanswered: number;
+  /** Of datagrams: requests that had not had their patience when the flow was ended early. */
+  unknown?: number;
   bad: number;
+  /** How long an answer was waited for at the end, ns. */
+  patience: number;
+  /** Why it ended before its time. */
+  broken?: string;
   /** Requests that left more than `LATE` after they were due. */
   lateSends: number;
   worstLateness: number;
@@ -156,8 +175,8 @@ export interface TransferRun {
   arrived?: Tick[];
   /** Down: the server's slices. */
   senderTicks?: SenderTick[];
-  /** What the receiver counted in all, and in which time. */
-  bytes: number;
+  /** What the receiver counted in all, and in which time; bytes are absent where it told nothing. */
+  bytes?: number;
   elapsed: number;
   /** What the page handed over, less what its browser still held at the end; of up only, and never a figure of the network. */
   handedOver?: number;
@@ -178,9 +197,11 @@ export interface MeasuredTransfer extends Transfer {
   way: Way;
   outcome: "complete" | "interrupted" | "failed";
   reason?: string;
-  page: EndCount;
+  /** Absent when the transfer did not even begin. */
+  page?: EndCount;
   server?: EndCount;
-  retransmits: number;
+  /** Absent where nobody told. */
+  retransmits?: number;
 }
 
 /** What one end of a transfer counted; `first` is what the first read brought. */
@@ -204,19 +225,20 @@ export interface Instrument {
 
 /** To a mover: move bytes for this transfer. */
 export type ToMover =
-  | { say: "receive"; urls: string[]; duration: number; total: number | null }
+  | { say: "receive"; urls: string[]; duration: number; total: number | null; roundTripMs: number }
   | { say: "attach"; urls: string[] }
-  | { say: "send"; length: number; duration: number; total: number | null; rate: number | null }
+  | { say: "send"; length: number; duration: number; total: number | null; rate: number | null; roundTripMs: number }
   | { say: "abort" };
 
 export type FromMover =
   | { say: "attached" }
   | { say: "ticks"; ticks: Tick[] }
-  | { say: "received"; bytes: number; elapsed: number; reads: number; first: number; broken: string | null }
+  /** `early`: a stream ended in good order, but before its time and without all bytes. */
+  | { say: "received"; bytes: number; elapsed: number; reads: number; first: number; broken: string | null; early: boolean }
   | { say: "sent"; bytes: number; messages: number; elapsed: number; broken: string | null };
 
 /** To an echoer: open the socket, then send. `length` and `spacing` in bytes and ns. */
-export type ToEchoer = { say: "open"; url: string } | { say: "go"; length: number; spacing: number; duration: number } | { say: "stop" };
+export type ToEchoer = { say: "open"; url: string } | { say: "go"; length: number; spacing: number; duration: number; roundTripMs: number } | { say: "stop" };
 
 export type FromEchoer =
   | { say: "open" }

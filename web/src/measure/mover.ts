@@ -3,6 +3,7 @@
 // Down: what `read` hands over is what counts, cut into slices of 100 ms on this worker's clock. Up: the server's count is the result.
 // What left the browser is told beside it (supply.ts).
 
+import { patienceFor } from "../pure/patience";
 import { Supply } from "../pure/supply";
 import type { Tick } from "../pure/warmUp";
 import type { FromMover, Talk, ToMover } from "./messages";
@@ -31,29 +32,39 @@ async function receive(runner: Runner, order: Receive, aborted: AbortSignal): Pr
   const count = new SliceCount((ticks) => runner.postMessage({ say: "ticks", ticks }));
   const streams = order.urls.map((url) => receiveStream(url, order, count, aborted));
   const timer = setInterval(() => count.report(), SLICE_MS);
-  const broken = (await Promise.all(streams)).find((reason) => reason !== null) ?? null;
+  const ends = await Promise.all(streams);
   clearInterval(timer);
   count.finish();
-  runner.postMessage({ say: "received", ...count.totals(), broken });
+  // One stream may have had its share of the bytes long before the others.
+  const all = order.total !== null && count.hasAll(order.total);
+  const broken = all ? null : (ends.find((end) => end.broken !== null)?.broken ?? null);
+  runner.postMessage({ say: "received", ...count.totals(), broken, early: !all && ends.some((end) => end.early) });
 }
 
-/** Null when the stream ended as planned: after the time, or with all of its bytes. A reset counts as an end then. */
-async function receiveStream(url: string, order: Receive, count: SliceCount, aborted: AbortSignal): Promise<string | null> {
+/** How a stream ended. */
+interface StreamEnd {
+  /** By an error before its time. After it a reset counts as an end. */
+  broken: string | null;
+  /** In good order, but before its time. */
+  early: boolean;
+}
+
+async function receiveStream(url: string, order: Receive, count: SliceCount, aborted: AbortSignal): Promise<StreamEnd> {
   const controller = new AbortController();
   aborted.addEventListener("abort", () => controller.abort());
   let overtime: ReturnType<typeof setTimeout> | undefined;
   const onFirst = () => {
-    overtime ??= setTimeout(() => controller.abort(), order.duration / 1e6 + OVERTIME_MS);
+    overtime ??= setTimeout(() => controller.abort(), order.duration / 1e6 + patienceFor(order.roundTripMs, LAST_ROUND_TRIPS, OVERTIME_MS));
   };
   try {
     // Without credentials browsers take a connection of its own, never one on which the page was asked for before: a transfer
     // begins with slow start, and the server hands the socket itself to the test.
     const response = await fetch(url, { cache: "no-store", credentials: "omit", signal: controller.signal });
-    if (!response.ok || !response.body) return T.transfer.answered(response.status);
+    if (!response.ok || !response.body) return { broken: T.transfer.answered(response.status), early: false };
     await drain(response.body, count, onFirst);
-    return null;
+    return { broken: null, early: !count.hasHad(order.duration) };
   } catch (error) {
-    return count.reached(order) ? null : String(error instanceof Error ? error.message : error);
+    return { broken: count.hasHad(order.duration) ? null : String(error instanceof Error ? error.message : error), early: false };
   } finally {
     clearTimeout(overtime);
   }
@@ -127,10 +138,14 @@ class SliceCount {
     this.report();
   }
 
-  /** Whether a broken stream is the plan's end: the server closes about then, and a closed socket may look like a reset. */
-  reached(order: Receive): boolean {
-    if (order.total !== null) return this.bytes >= order.total;
-    return performance.now() - this.begun >= order.duration / 1e6 - EARLY_MS;
+  /** Whether a stream that ends now ends with the plan's time: the server closes about then, and a closed socket may look like a reset. */
+  hasHad(duration: number): boolean {
+    const ms = duration / 1e6;
+    return performance.now() - this.begun >= ms - Math.min(EARLY_MS, ms / 2);
+  }
+
+  hasAll(total: number): boolean {
+    return this.bytes >= total;
   }
 
   totals(): { bytes: number; elapsed: number; reads: number; first: number } {
@@ -169,14 +184,14 @@ async function send(runner: Runner, sockets: readonly WebSocket[], order: Send, 
   }
   const broken = supply.over() || aborted.aborted ? null : T.transfer.broke;
   if (broken) supply.broke(sockets.filter((socket) => socket.readyState !== WebSocket.OPEN));
-  await Promise.all(sockets.map(closed));
+  await Promise.all(sockets.map((socket) => closed(socket, patienceFor(order.roundTripMs, LAST_ROUND_TRIPS, CLOSING_MS))));
   runner.postMessage({ say: "sent", ...supply.totals(sockets), elapsed: Math.round((performance.now() - begun) * 1e6), broken });
 }
 
 /** A closing socket first sends what it holds; on a path that is gone it would wait for ever. */
-function closed(socket: WebSocket): Promise<void> {
+function closed(socket: WebSocket, patienceMs: number): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, CLOSING_MS);
+    const timer = setTimeout(resolve, patienceMs);
     socket.onclose = () => {
       clearTimeout(timer);
       resolve();
@@ -216,5 +231,7 @@ const BUFFER = 1024 * 1024;
 const OVERTIME_MS = 3000;
 const EARLY_MS = 700;
 const CLOSING_MS = 4000;
+/** A segment that is lost once at the end comes within these. */
+const LAST_ROUND_TRIPS = 4;
 /** Browsers make 4 of it in a chain of timers; what is held back for 100 ms does not run dry meanwhile. */
 const FULL_MS = 2;

@@ -2,6 +2,9 @@
 // in turns, and comes back after a lost connection. What was measured is told phase by phase, so that a run that breaks off keeps
 // everything that had been seen.
 
+import { outcomeOfRun } from "../pure/outcome";
+import { patienceFor } from "../pure/patience";
+import { datagramsMs, matrixMs, quickMs, stepMs, STREAMS, transferMs } from "../pure/timePlan";
 import type { Candidate, Version } from "../pure/targets";
 import { VERSIONS } from "../pure/targets";
 import type { Tick } from "../pure/warmUp";
@@ -48,7 +51,12 @@ class Run {
   private lostConnections = 0;
   private cancelled = false;
   private reservation: string | undefined;
+  private leaseUntil = Number.POSITIVE_INFINITY;
   private partialAt = performance.now();
+  /** Steps of a matrix that are behind us. */
+  private stepsDone = 0;
+  /** The longest round trip of the sessions that are no more, ms. */
+  private slowestMs = 0;
 
   constructor(private readonly spec: Spec) {}
 
@@ -79,12 +87,14 @@ class Run {
 
   private async findTarget(version: Version): Promise<Candidate | undefined> {
     const tried = this.spec.candidates.filter((candidate) => candidate.version === version);
-    const answered = await Promise.all(tried.map((candidate) => answer(candidate, this.spec.key)));
+    const patienceMs = this.reachMs();
+    const answered = await Promise.all(tried.map((candidate) => answer(candidate, this.spec.key, patienceMs)));
     const first = tried.findIndex((_, n) => answered[n] !== undefined);
     answered.forEach((session, n) => n !== first && session?.close());
     const [target, session] = [tried[first], answered[first]];
     if (!target || !session) {
-      this.missing.push({ version, reason: tried.length === 0 ? "noAddress" : "noAnswer", tried: tried.map((each) => each.address) });
+      const reason = tried.length === 0 ? "noAddress" : "noAnswer";
+      this.missing.push({ version, reason, tried: tried.map((each) => each.address), waited: patienceMs * 1e6 });
       return undefined;
     }
     this.versions.push({ version, address: target.address });
@@ -111,46 +121,59 @@ class Run {
 
   /** Latency of both versions before anything fills the path, then down in one order and up in the other (ABBA). */
   private async quick(spec: QuickSpec, targets: readonly Candidate[]): Promise<void> {
-    for (const target of targets) await this.phase(target, "latency", (line) => this.idle(line, spec));
-    if (spec.datagrams) for (const target of targets) await this.phase(target, "loss", (line) => this.datagrams(line, spec));
-    for (const target of targets) await this.phase(target, "down", (line) => this.moved(line, spec, "down"));
-    for (const target of [...targets].reverse()) await this.phase(target, "up", (line) => this.moved(line, spec, "up"));
+    const inDatagrams = () => datagramsMs(spec, this.roundTripMs());
+    const inTransfer = () => transferMs(spec, this.roundTripMs());
+    for (const target of targets) await this.phase(target, "latency", () => 0, (line) => this.idle(line, spec));
+    if (spec.datagrams) for (const target of targets) await this.phase(target, "loss", inDatagrams, (line) => this.datagrams(line, spec));
+    for (const target of targets) await this.phase(target, "down", inTransfer, (line) => this.moved(line, spec, "down"));
+    for (const target of [...targets].reverse()) await this.phase(target, "up", inTransfer, (line) => this.moved(line, spec, "up"));
   }
 
   private async matrix(spec: MatrixSpec, targets: readonly Candidate[]): Promise<void> {
     const planned = spec.plan.length * targets.length;
     let done = 0;
+    const keep = (version: Version, transfer: MeasuredTransfer) => {
+      const measured = this.of(version);
+      measured.matrix = [...(measured.matrix ?? []), transfer];
+      done += 1;
+      self.postMessage({ say: "transfer", version, done, planned, transfer });
+      this.tellPartialSometimes();
+    };
     for (const [n, wanted] of spec.plan.entries()) {
       const order = n % 2 === 0 ? targets : [...targets].reverse();
       for (const target of order) {
-        await this.phase(target, spec.way, async (line) => {
-          const version = this.of(target.version);
-          const measured = wanted.protocol === "udp" ? await this.matrixDatagrams(line, spec, wanted) : await matrixTransfer(line, spec.way, wanted);
-          version.matrix = [...(version.matrix ?? []), measured];
-          done += 1;
-          self.postMessage({ say: "transfer", version: target.version, done, planned, transfer: measured });
-          this.tellPartialSometimes();
+        const { version } = target;
+        const inStep = () => stepMs(wanted, this.roundTripMs());
+        const failed = await this.phase(target, spec.way, inStep, async (line) => {
+          const isUdp = wanted.protocol === "udp";
+          keep(version, isUdp ? await this.matrixDatagrams(line, spec, wanted) : await matrixTransfer(line, spec.way, wanted));
         });
+        if (failed !== undefined) keep(version, { ...wanted, way: spec.way, outcome: "failed", reason: failed });
       }
+      this.stepsDone = n + 1;
     }
   }
 
-  /** Runs one step over one version. A lost connection is waited for and the step repeated, at most twice. */
-  private async phase(target: Candidate, phase: Phase, step: (line: Line) => Promise<void>): Promise<void> {
+  /**
+   * Runs one step over one version, and returns why it failed. A lost connection is waited for and the step repeated, at most twice; so is
+   * a step for which the place in the queue was no more. `needsMs` is how long it takes.
+   */
+  private async phase(target: Candidate, phase: Phase, needsMs: () => number, step: (line: Line) => Promise<void>): Promise<string | undefined> {
     const version = this.of(target.version);
     for (let attempt = 0; ; attempt += 1) {
       if (this.cancelled) throw new Cancelled();
       try {
-        const line = await this.line(target, phase !== "latency");
+        const line = await this.line(target, phase === "latency" ? undefined : needsMs());
         this.announce(target.version, phase);
         await step(line);
-        delete version.trouble;
-        return;
+        if (version.troubles) delete version.troubles[phase];
+        return undefined;
       } catch (error) {
         if (this.cancelled) throw new Cancelled();
         this.note(version, phase, error);
         this.dropLine(target.version);
-        if (error instanceof Refused || attempt >= MOST_RETRIES || !(await this.isBack(target, error))) return;
+        const again = attempt < MOST_RETRIES && (error instanceof Refused ? isAboutReservation(error) : await this.isBack(target, error));
+        if (!again) return messageOf(error);
       }
     }
   }
@@ -166,9 +189,11 @@ class Run {
     const { version } = line.target;
     const onTrips = (trips: EchoRun["trips"]) => self.postMessage({ say: "trips", version, beside: "latency", trips });
     const echoes = await startEchoes(line, IDLE_SPACING, spec.idleMs * 1e6, onTrips);
-    this.of(version).idle = await echoes.finished;
+    const run = await echoes.finished;
+    this.of(version).idle = run;
     if (!line.session.alive) throw new ConnectionLost(T.session.lostIdle);
     this.tellPartial();
+    if (run.broken !== undefined) throw new ConnectionLost(run.broken);
   }
 
   /** Echoes, then a stream each way at once; both take a few promille of the path. Where there are no datagrams the test goes on. */
@@ -178,7 +203,7 @@ class Run {
     try {
       const onTrips = (trips: EchoRun["trips"]) => self.postMessage({ say: "trips", version, beside: "loss", trips });
       measured.datagrams = await datagramEchoes(this.channels, line, { spacing: IDLE_SPACING, duration: spec.idleMs * 1e6, onTrips });
-      self.postMessage({ say: "loss", version, lost: measured.datagrams.unanswered, sent: measured.datagrams.sent });
+      self.postMessage({ say: "loss", version, lost: measured.datagrams.unanswered, sent: measured.datagrams.sent - (measured.datagrams.unknown ?? 0) });
       if (spec.streamMs > 0) {
         const wish = { length: STREAM_LENGTH, gap: IDLE_SPACING, packets: null, duration: spec.streamMs * 1e6 };
         measured.streams = await Promise.all((["down", "up"] as const).map((way) => datagramStream(this.channels, line, way, wish)));
@@ -195,25 +220,24 @@ class Run {
     const { version } = line.target;
     try {
       const known = this.of(version).noDatagrams;
-      if (known) throw new NoDatagrams(known);
+      if (known) throw new NoDatagrams(known.reason, known.waited);
       return await matrixDatagrams(this.channels, line, spec.way, wanted);
     } catch (error) {
       if (!(error instanceof NoDatagrams)) throw error;
       this.without(version, error);
-      const nothing = { bytes: 0, calls: 0, elapsed: 0, first: 0 };
-      return { ...wanted, way: spec.way, outcome: "failed", reason: error.message, page: nothing, retransmits: 0 };
+      return { ...wanted, way: spec.way, outcome: "failed", reason: error.message };
     }
   }
 
-  private without(version: Version, { reason }: NoDatagrams): void {
-    this.of(version).noDatagrams = reason;
-    self.postMessage({ say: "noDatagrams", version, reason });
+  private without(version: Version, { reason, waited }: NoDatagrams): void {
+    this.of(version).noDatagrams = { reason, waited };
+    self.postMessage({ say: "noDatagrams", version, reason, waited });
   }
 
   private async moved(line: Line, spec: QuickSpec, direction: "down" | "up"): Promise<void> {
     const { version } = line.target;
     const result = await transfer(line, direction, {
-      streams: direction === "down" ? DOWN_STREAMS : UP_STREAMS,
+      streams: STREAMS,
       duration: spec.transferMs * 1e6,
       onTicks: (ticks) => {
         this.keepTicks(version, direction, ticks);
@@ -236,7 +260,7 @@ class Run {
     const kept = restarted ? ticks : [...before, ...ticks];
     measured[direction] = {
       direction,
-      streams: direction === "down" ? DOWN_STREAMS : UP_STREAMS,
+      streams: STREAMS,
       outcome: "interrupted",
       ticks: kept,
       bytes: kept.reduce((total, tick) => total + tick.bytes, 0),
@@ -247,12 +271,42 @@ class Run {
     };
   }
 
-  /** The session of a version, opened at need; with a place in the queue where the step fills the path. */
-  private async line(target: Candidate, reserved: boolean): Promise<Line> {
+  /** The session of a version, opened at need; where the step fills the path, with a place in the queue for as long as that takes. */
+  private async line(target: Candidate, needsMs: number | undefined): Promise<Line> {
     let line = this.lines.get(target.version);
-    if (!line?.session.alive) line = this.take(target, await Session.open(target.origin, { key: this.spec.key }));
-    if (reserved && !this.reserved.has(target.version)) await this.reserve(line);
+    if (!line?.session.alive) {
+      const patienceMs = patienceFor(this.roundTripMs(), OPEN_ROUND_TRIPS, OPEN_MS);
+      line = this.take(target, await Session.open(target.origin, { patienceMs, key: this.spec.key }));
+    }
+    if (needsMs === undefined) return line;
+    if (performance.now() + needsMs > this.leaseUntil) this.release();
+    if (!this.reserved.has(target.version)) await this.reserve(line);
     return line;
+  }
+
+  /** The longest round trip of all sessions, ms; 0 before there was one. */
+  private knownMs(): number {
+    return Math.max(this.slowestMs, ...[...this.lines.values()].map((line) => line.session.slowestMs));
+  }
+
+  /** The same, and before there was a session what the page knows, which may hold the time for connecting. */
+  private roundTripMs(): number {
+    return this.knownMs() || this.spec.roundTripMs;
+  }
+
+  private reachMs(): number {
+    return Math.min(patienceFor(this.roundTripMs(), REACH_ROUND_TRIPS, REACH_MS), MOST_REACH_MS);
+  }
+
+  /** Gives the place in the queue back between two steps. All versions share it, so none may keep it. */
+  private release(): void {
+    for (const version of this.reserved) {
+      const session = this.lines.get(version)?.session;
+      if (session?.alive) session.tell({ type: "release" });
+    }
+    this.reserved.clear();
+    this.reservation = undefined;
+    this.leaseUntil = Number.POSITIVE_INFINITY;
   }
 
   private readonly reserved = new Set<Version>();
@@ -270,6 +324,7 @@ class Run {
       session.tell({ type: "reserve", expected: this.expected(), ...join });
       const answer = await admitted;
       if (typeof answer.reservation === "string") this.reservation = answer.reservation;
+      if (typeof answer.lease === "number") this.leaseUntil = performance.now() + answer.lease / 1e6;
       this.reserved.add(target.version);
     } catch (error) {
       const outdated = error instanceof Refused && error.code === "lease" && this.reservation !== undefined;
@@ -283,15 +338,13 @@ class Run {
 
   private expected(): number {
     const versions = Math.max(1, this.versions.length);
-    if (this.spec.kind === "quick") {
-      const { transferMs, idleMs, streamMs } = this.spec;
-      return versions * (2 * (transferMs + OVERHEAD_MS) + idleMs + streamMs + OVERHEAD_MS) * 1e6;
-    }
-    const steps = this.spec.plan.map(stepMs).reduce((total, each) => total + each, 0);
-    return Math.min(steps * versions, 3600e3) * 1e6;
+    const roundTripMs = this.roundTripMs();
+    const each = this.spec.kind === "quick" ? quickMs(this.spec, roundTripMs) : matrixMs(this.spec.plan.slice(this.stepsDone), roundTripMs);
+    return Math.round(Math.min(each * versions, MOST_EXPECTED_MS) * 1e6);
   }
 
   private dropLine(version: Version): void {
+    this.slowestMs = this.knownMs();
     this.lines.get(version)?.session.close();
     this.lines.delete(version);
     this.reserved.delete(version);
@@ -305,7 +358,7 @@ class Run {
     this.tellPartial();
     const until = performance.now() + COMING_BACK_MS;
     while (performance.now() < until && !this.cancelled) {
-      const session = await answer(target, this.spec.key);
+      const session = await answer(target, this.spec.key, this.reachMs());
       if (session) {
         this.take(target, session);
         self.postMessage({ say: "back" });
@@ -317,7 +370,7 @@ class Run {
   }
 
   private note(version: MeasuredVersion, stage: string, error: unknown): void {
-    version.trouble = { stage, reason: messageOf(error) };
+    version.troubles = { ...version.troubles, [stage]: messageOf(error) };
   }
 
   private of(version: Version): MeasuredVersion {
@@ -339,10 +392,8 @@ class Run {
   }
 
   private measured(): Measured {
-    const troubled = this.versions.some((version) => version.trouble !== undefined);
-    const nothing = this.versions.every((version) => !version.idle && !version.down && !version.up && !version.matrix);
     return {
-      outcome: nothing ? "failed" : this.cancelled || troubled ? "interrupted" : "complete",
+      outcome: outcomeOfRun(this.versions, this.cancelled),
       cancelled: this.cancelled,
       elapsed: Math.round((performance.now() - this.begun) * 1e6),
       versions: this.versions,
@@ -359,35 +410,33 @@ class Run {
 }
 
 /** A session says more than a page that was fetched: this very address speaks the protocol, to this page. */
-async function answer(target: Candidate, key: string): Promise<Session | undefined> {
-  return Session.open(target.origin, { patienceMs: REACH_MS, key }).catch(() => undefined);
+async function answer(target: Candidate, key: string, patienceMs: number): Promise<Session | undefined> {
+  return Session.open(target.origin, { patienceMs, key }).catch(() => undefined);
+}
+
+/** The lease was over, or had ended before the test was asked for. */
+function isAboutReservation(refused: Refused): boolean {
+  return refused.code === "lease" || refused.code === "state";
 }
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Datagrams need a channel first, and go as fast as SCTP lets them on a lossy path. */
-function stepMs(step: Transfer): number {
-  return step.protocol === "udp" ? CHANNEL_MS + step.bytes / LOSSY_BYTES_PER_MS : MATRIX_STEP_MS;
-}
-
-/** Parallel connections of a transfer: enough that one lost segment does not halve the rate, few enough for a phone's CPU. */
-const DOWN_STREAMS = 3;
-const UP_STREAMS = 3;
 const IDLE_SPACING = 10e6;
 /** 100 a second of 200 bytes: a telephone call. */
 const STREAM_LENGTH = 200;
 const REACH_MS = 3000;
+/** TCP, TLS, the upgrade of HTTP; and the time that is known may be that of a whole request. */
+const REACH_ROUND_TRIPS = 4;
+/** An address that leads nowhere takes all of it. */
+const MOST_REACH_MS = 15_000;
+const OPEN_MS = 6000;
+const OPEN_ROUND_TRIPS = 6;
 const LOOKING_MS = 1500;
 const COMING_BACK_MS = 60_000;
 const MOST_RETRIES = 2;
 /** Others may be measuring for a long time; the person can cancel. */
 const QUEUE_MS = 3600e3;
-/** Opening, attaching, closing of a transfer on a slow path. */
-const OVERHEAD_MS = 2500;
-const MATRIX_STEP_MS = 300;
+const MOST_EXPECTED_MS = 3600e3;
 const PARTIAL_MS = 1000;
-const CHANNEL_MS = 1500;
-/** 2 Mbit/s. */
-const LOSSY_BYTES_PER_MS = 250;

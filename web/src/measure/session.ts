@@ -4,6 +4,7 @@
 // that cannot come. Messages are believed only as far as their fields have the right type.
 
 import { proof } from "./proof";
+import { patienceFor } from "../pure/patience";
 import { object } from "../pure/shape";
 import { T } from "../strings";
 
@@ -47,11 +48,14 @@ export class Session {
   host: Record<string, unknown> = {};
   /** ns from connecting to the welcome. */
   greeting = 0;
+  /** The longest round trip of a message so far, ms: patience with everything on this path follows it. */
+  slowestMs = 0;
   private waits: Wait[] = [];
   private listeners = new Set<(message: ControlMessage) => void>();
   private heartbeat: ReturnType<typeof setInterval> | undefined;
   private lastHeard = 0;
   private seq = 0;
+  private readonly pingedAt = new Map<number, number>();
   private ended: Error | undefined;
   private breakOff: (error: Error) => void = () => {};
   /** Rejects when the session ends; never resolves. */
@@ -81,8 +85,10 @@ export class Session {
   }
 
   private async welcomed(ours: string, key: string, patienceMs: number): Promise<ControlMessage> {
+    const asked = performance.now();
     const welcome = this.next("welcome", undefined, patienceMs);
     const first = await Promise.race([welcome, this.next("challenge", undefined, patienceMs)]);
+    this.slowestMs = performance.now() - asked;
     if (first.type === "welcome") return first;
     const theirs = typeof first.nonce === "string" && /^[0-9a-f]{32}$/.test(first.nonce) ? first.nonce : "";
     if (key === "" || theirs === "") {
@@ -100,13 +106,18 @@ export class Session {
     return this.ended === undefined;
   }
 
+  /** ms to wait for something that takes so many round trips of this path. */
+  patience(roundTrips: number, leastMs: number): number {
+    return patienceFor(this.slowestMs, roundTrips, leastMs);
+  }
+
   tell(message: ControlMessage): void {
     if (this.ended) throw this.ended;
     this.socket.send(JSON.stringify(message));
   }
 
   /** The next message of this type, about this test if one is named. */
-  next(type: string, test?: number, patienceMs = ANSWER_MS): Promise<ControlMessage> {
+  next(type: string, test?: number, patienceMs = this.patience(ANSWER_ROUND_TRIPS, ANSWER_MS)): Promise<ControlMessage> {
     if (this.ended) return Promise.reject(this.ended);
     const answer = new Promise<ControlMessage>((resolve, reject) => {
       const timer = setTimeout(() => {
@@ -153,6 +164,7 @@ export class Session {
     this.lastHeard = performance.now();
     const message = understood(data);
     if (!message) return;
+    if (message.type === "pong") this.ponged(numberOf(message.seq));
     for (const listener of this.listeners) listener(message);
     if (message.type === "error") this.refused(message);
     else if (message.type === "bye") this.end(new ConnectionLost(T.session.bye(text(message.reason))));
@@ -178,12 +190,22 @@ export class Session {
     }
   }
 
+  /** Answers come in order: what was asked before needs no answer any more. */
+  private ponged(seq: number): void {
+    const askedAt = this.pingedAt.get(seq);
+    if (askedAt === undefined) return;
+    this.slowestMs = Math.max(this.slowestMs, performance.now() - askedAt);
+    for (const each of this.pingedAt.keys()) if (each <= seq) this.pingedAt.delete(each);
+  }
+
   private beat(): void {
-    if (performance.now() - this.lastHeard > SILENCE_MS) {
-      this.end(new ConnectionLost(T.session.silent));
+    const silenceMs = Math.min(this.patience(SILENCE_ROUND_TRIPS, SILENCE_MS), LONGEST_SILENCE_MS);
+    if (performance.now() - this.lastHeard > silenceMs) {
+      this.end(new ConnectionLost(T.session.silent(Math.round(silenceMs / 1000))));
       return;
     }
     this.seq += 1;
+    this.pingedAt.set(this.seq, performance.now());
     this.socket.send(JSON.stringify({ type: "ping", seq: this.seq }));
   }
 
@@ -227,9 +249,14 @@ function nonce(): string {
 
 const SOFTWARE = "netaware-web 0.1.0";
 const PING_MS = 1000;
-/** The server frees a vanished client within 5 s; by then there is nothing left to come back to. */
+/** On a path whose round trip is short the server frees a vanished client within 5 s; then there is nothing left to come back to. */
 const SILENCE_MS = 5000;
+/** A ping that is lost once, and the one after it. The server waits for 15 s at most as well, crates/apps/server/src/session.rs. */
+const SILENCE_ROUND_TRIPS = 6;
+const LONGEST_SILENCE_MS = 15_000;
 const ANSWER_MS = 6000;
+/** A message that is lost once behind a queue is answered by then. */
+const ANSWER_ROUND_TRIPS = 4;
 /** The protocol's own limit, in characters: no message has more characters than bytes. */
 const LARGEST_MESSAGE = 65_536;
 /** Slices kept of what a server tells of one test, 100 ms each: one that tells on and on must not make the page grow. */

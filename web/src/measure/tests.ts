@@ -5,13 +5,15 @@
 import { arrivals, type SenderTick } from "../pure/arrivals";
 import type { RoundTrip } from "../pure/delay";
 import type { Transfer, Way } from "../pure/matrixPlan";
-import { list, numbers, object, takeIn, type Reader } from "../pure/shape";
+import { outcomeOfBytes, outcomeOfDown, type Received } from "../pure/outcome";
+import { fields, list, number, numbers, object, takeIn, type Reader } from "../pure/shape";
+import { countsOf } from "../pure/report";
 import { sum } from "../pure/statistics";
 import type { Candidate } from "../pure/targets";
 import type { Tick } from "../pure/warmUp";
 import { Echoer, Mover, within } from "./crew";
 import type { EchoRun, EndCount, FromMover, MeasuredTransfer, TransferRun } from "./messages";
-import { ConnectionLost, MOST_SLICES, numberOf, Session, type ControlMessage, type Limits } from "./session";
+import { ConnectionLost, MOST_SLICES, numberOf, Refused, Session, type ControlMessage, type Limits } from "./session";
 import { T } from "../strings";
 
 /** A session with the address that it leads to. Test numbers are unique in it. */
@@ -50,7 +52,7 @@ export async function startEchoes(
   const { session } = line;
   const test = line.nextTest();
   const echoer = new Echoer(onTrips);
-  const planned = capped(duration + ECHO_SLACK, line.limits.duration);
+  const planned = capped(duration + session.patience(LAST_ROUND_TRIPS, ECHO_SLACK_MS) * 1e6, line.limits.duration);
   const allowed = Math.max(Math.min(duration, planned - LAST_ANSWER), planned / 2);
   try {
     const opened = session.next("opened", test);
@@ -58,7 +60,7 @@ export async function startEchoes(
     await opened;
     const ready = session.next("ready", test);
     echoer.tell({ say: "open", url: line.url("/echo", test, 0, true) });
-    await Promise.all([within(echoer.open, ATTACH_MS, T.session.echoNotOpen), ready]);
+    await Promise.all([within(echoer.open, session.patience(ATTACH_ROUND_TRIPS, ATTACH_MS), T.session.echoNotOpen), ready]);
     const started = session.next("started", test);
     session.tell({ type: "start", test });
     await started;
@@ -66,12 +68,12 @@ export async function startEchoes(
     echoer.dismiss();
     throw error;
   }
-  echoer.tell({ say: "go", length: ECHO_LENGTH, spacing, duration: allowed });
+  echoer.tell({ say: "go", length: ECHO_LENGTH, spacing, duration: allowed, roundTripMs: session.slowestMs });
   session.broken.catch(() => echoer.tell({ say: "stop" }));
-  const finished = echoer.ended.then(({ run }) => {
+  const finished = echoer.ended.then(({ run, broken }) => {
     echoer.dismiss();
     if (session.alive) session.tell({ type: "stop", test });
-    return run;
+    return broken === null ? run : { ...run, broken };
   });
   return { finished, stop: () => echoer.tell({ say: "stop" }) };
 }
@@ -87,7 +89,8 @@ export interface TransferWish {
 export async function transfer(line: Line, direction: "down" | "up", wish: TransferWish): Promise<TransferRun> {
   const streams = Math.min(wish.streams, line.limits.streams ?? wish.streams);
   const duration = capped(wish.duration, line.limits.duration);
-  const echoes = await startEchoes(line, LOADED_SPACING, duration + LOADED_AFTER, wish.onTrips);
+  const around = line.session.patience(TRANSFER_ROUND_TRIPS, LOADED_AFTER_MS) * 1e6;
+  const echoes = await startEchoes(line, LOADED_SPACING, duration + around, wish.onTrips);
   const plan = { kind: "tcp", streams, duration, length: BLOCK, tick: TICK, ...caps(line.limits) };
   const run = direction === "down" ? await down(line, plan, wish.onTicks) : await up(line, plan, wish.onTicks);
   echoes.stop();
@@ -119,24 +122,32 @@ async function down(line: Line, plan: Plan, onTicks: (ticks: Tick[]) => void): P
     const test = await opened(line, { ...plan, direction: "reverse" });
     const ready = line.session.next("ready", test);
     const urls = streamsOf(plan).map((stream) => line.url("/data/down", test, stream, false));
-    mover.tell({ say: "receive", urls, duration: plan.duration, total: plan.bytes ?? null });
+    const { slowestMs: roundTripMs } = line.session;
+    mover.tell({ say: "receive", urls, duration: plan.duration, total: plan.bytes ?? null, roundTripMs });
     await Promise.race([ready, mover.moved.then(brokenEarly)]);
     const ended = server.finished(test, plan.duration);
     line.session.tell({ type: "start", test });
     const moved = await Promise.race([
-      within(mover.moved, plan.duration / 1e6 + END_MS, T.transfer.endless),
+      within(mover.moved, plan.duration / 1e6 + line.session.patience(END_ROUND_TRIPS, END_MS), T.transfer.endless),
       line.session.broken,
     ]);
     if (moved.say !== "received") throw new Error(T.transfer.nothing);
-    const finished = await ended.catch(() => undefined);
-    const whole = finished !== undefined && outcomeOf(finished) === "complete" && plan.bytes === undefined;
+    const finished = await ended.catch((error: unknown) => {
+      // The server ended it for the sake of the next one in its queue: that is no end of this test, which can be run again.
+      if (error instanceof Refused && error.code === "lease" && !isWhole(moved, plan)) throw error;
+      return undefined;
+    });
+    const told = finished && outcomeOf(finished);
+    const whole = told === "complete" && plan.bytes === undefined;
+    const { outcome, early } = outcomeOfDown(moved, { ...plan, roundTrip: line.session.slowestMs * 1e6 }, told);
+    const reason = moved.broken ?? (early ? T.transfer.cut : undefined);
     const arrived = whole ? arrivals(server.senderTicks, plan.duration, plan.streams) : undefined;
     return {
       ...emptyRun("down", plan.streams),
       ...(arrived ? { arrived } : {}),
       senderTicks: server.senderTicks,
-      outcome: moved.broken ? "failed" : "complete",
-      ...(moved.broken ? { reason: moved.broken } : {}),
+      outcome,
+      ...(reason === undefined ? {} : { reason }),
       ticks,
       bytes: moved.bytes,
       elapsed: moved.elapsed,
@@ -157,24 +168,25 @@ async function up(line: Line, plan: Plan, onTicks: (ticks: Tick[]) => void): Pro
     const test = await opened(line, { ...plan, direction: "forward" });
     const ready = line.session.next("ready", test);
     mover.tell({ say: "attach", urls: streamsOf(plan).map((stream) => line.url("/data/up", test, stream, true)) });
-    await Promise.all([within(mover.attached, ATTACH_MS, T.transfer.notOpen), ready]);
+    await Promise.all([within(mover.attached, line.session.patience(ATTACH_ROUND_TRIPS, ATTACH_MS), T.transfer.notOpen), ready]);
     const started = line.session.next("started", test);
     line.session.tell({ type: "start", test });
     await started;
     const ended = server.finished(test, plan.duration);
-    mover.tell({ say: "send", length: plan.length, duration: plan.duration, total: plan.bytes ?? null, rate: plan.rate ?? null });
+    const { slowestMs: roundTripMs } = line.session;
+    mover.tell({ say: "send", length: plan.length, duration: plan.duration, total: plan.bytes ?? null, rate: plan.rate ?? null, roundTripMs });
     const [moved, finished] = await Promise.race([Promise.all([mover.moved, ended]), line.session.broken]);
-    const report = object(finished.report) ?? {};
+    const told = server.told(finished);
+    const report = told.report && countsOf(told.report);
     return {
       ...emptyRun("up", plan.streams),
       outcome: outcomeOf(finished),
       ticks: server.ticks,
-      bytes: numberOf(report.bytes),
-      elapsed: numberOf(report.elapsed),
+      ...(report ?? counted(server.ticks)),
       handedOver: moved.bytes,
       confirmed: moved.elapsed,
       calls: moved.say === "sent" ? moved.messages : 0,
-      ...server.told(finished),
+      ...told,
     };
   } finally {
     server.stop();
@@ -182,12 +194,22 @@ async function up(line: Line, plan: Plan, onTicks: (ticks: Tick[]) => void): Pro
   }
 }
 
+function isWhole(moved: Received, plan: Plan): boolean {
+  return outcomeOfDown(moved, { ...plan, roundTrip: 0 }, undefined).outcome === "complete";
+}
+
+/** What a receiver had told by slices, where its report is missing. */
+function counted(ticks: readonly Tick[]): Pick<TransferRun, "bytes" | "elapsed"> {
+  const last = ticks[ticks.length - 1];
+  return last ? { bytes: sum(ticks.map((tick) => tick.bytes)), elapsed: last.end } : { elapsed: 0 };
+}
+
 /** One transfer of a block matrix, alone. */
 export async function matrixTransfer(line: Line, way: Way, wanted: Transfer): Promise<MeasuredTransfer> {
   const plan: Plan = {
     kind: "tcp",
     streams: 1,
-    duration: capped(PATIENCE, line.limits.duration),
+    duration: capped(line.session.patience(MATRIX_ROUND_TRIPS, PATIENCE_MS) * 1e6, line.limits.duration),
     length: wanted.block,
     tick: TICK,
     bytes: wanted.bytes,
@@ -198,16 +220,12 @@ export async function matrixTransfer(line: Line, way: Way, wanted: Transfer): Pr
   return matrixCounts(wanted, way, run);
 }
 
-function matrixCounts(wanted: Transfer, way: Way, run: TransferRun): MeasuredTransfer {
+export function matrixCounts(wanted: Transfer, way: Way, run: TransferRun): MeasuredTransfer {
   const end = run.streamEnds[0] ?? {};
-  const server: EndCount = {
-    bytes: numberOf(run.report?.bytes),
-    calls: numberOf(end.calls),
-    elapsed: numberOf(run.report?.elapsed),
-    first: numberOf(end.first_read),
-  };
+  const report = run.report && countsOf(run.report);
+  const server: EndCount | undefined = report && { ...report, calls: numberOf(end.calls), first: numberOf(end.first_read) };
   const page: EndCount = {
-    bytes: way === "up" ? (run.handedOver ?? 0) : run.bytes,
+    bytes: (way === "up" ? run.handedOver : run.bytes) ?? 0,
     calls: run.calls,
     elapsed: way === "up" ? (run.confirmed ?? 0) : run.elapsed,
     first: way === "up" ? 0 : (run.first ?? 0),
@@ -215,11 +233,12 @@ function matrixCounts(wanted: Transfer, way: Way, run: TransferRun): MeasuredTra
   return {
     ...wanted,
     way,
-    outcome: run.outcome,
+    outcome: outcomeOfBytes(run.outcome, wanted, way === "down" ? page.bytes : server?.bytes),
     ...(run.reason === undefined ? {} : { reason: run.reason }),
     page,
-    ...(run.report ? { server } : {}),
-    retransmits: numberOf(end.retransmits),
+    ...(server ? { server } : {}),
+    // Only a sender knows, and no page does.
+    ...(way === "down" && typeof end.retransmits === "number" ? { retransmits: end.retransmits } : {}),
   };
 }
 
@@ -246,11 +265,13 @@ class ServerSide {
   }
 
   finished(test: number, duration: number): Promise<ControlMessage> {
-    return this.session.next("finished", test, duration / 1e6 + END_MS);
+    return this.session.next("finished", test, duration / 1e6 + this.session.patience(END_ROUND_TRIPS, END_MS));
   }
 
   told(finished: ControlMessage | undefined): Pick<TransferRun, "report" | "streamEnds"> {
-    const report = object(finished?.report);
+    const given = object(finished?.report);
+    // Where its end could not begin, the server's report stands for nobody.
+    const report = given && countsOf(given) ? given : undefined;
     const within = list(object, MOST_STREAMS)(report?.streams) ?? [];
     return { ...(report ? { report } : {}), streamEnds: this.streamEnds.length > 0 ? this.streamEnds : within };
   }
@@ -274,7 +295,11 @@ function brokenEarly(moved: FromMover): never {
 }
 
 const receiverTick: Reader<Tick> = numbers("end", "length", "bytes", "streams");
-const senderTick: Reader<SenderTick> = numbers("end", "length", "bytes", "retransmits", "rtt", "cwnd", "acked", "held");
+/** What the server's system did not tell is absent. */
+export const senderTick: Reader<SenderTick> = fields(
+  { end: number, length: number, bytes: number },
+  { retransmits: number, rtt: number, cwnd: number, acked: number, held: number },
+);
 
 function outcomeOf(finished: ControlMessage): TransferRun["outcome"] {
   const outcome = finished.outcome;
@@ -282,7 +307,7 @@ function outcomeOf(finished: ControlMessage): TransferRun["outcome"] {
 }
 
 function emptyRun(direction: "down" | "up", streams: number): TransferRun {
-  return { direction, streams, outcome: "failed", ticks: [], bytes: 0, elapsed: 0, calls: 0, streamEnds: [], capped: false };
+  return { direction, streams, outcome: "failed", ticks: [], elapsed: 0, calls: 0, streamEnds: [], capped: false };
 }
 
 function streamsOf(plan: Plan): number[] {
@@ -298,22 +323,27 @@ function capped(duration: number, cap: number | null): number {
   return cap === null ? duration : Math.min(duration, cap);
 }
 
-export function bytesOf(ticks: readonly Tick[]): number {
-  return sum(ticks.map((tick) => tick.bytes));
-}
-
 const ECHO_LENGTH = 64;
 /** Answers to the last requests come after the requests' time. */
-const ECHO_SLACK = 2e9;
+const ECHO_SLACK_MS = 2000;
+/** One that is lost once is answered within these. */
+const LAST_ROUND_TRIPS = 5;
 /** Where a cap of the owner's leaves less: so long before the end nothing is asked any more. */
 const LAST_ANSWER = 500e6;
 /** 20 a second of 64 bytes take 10 to 20 kbit/s with all headers: two promille of a path of 10 Mbit/s. */
 const LOADED_SPACING = 50e6;
 /** Opening the transfer takes some round trips, during which the echoes already run. */
-const LOADED_AFTER = 3e9;
+const LOADED_AFTER_MS = 3000;
+/** From asking for a transfer to its first byte, and from its last one to the server's report. */
+const TRANSFER_ROUND_TRIPS = 8;
 const BLOCK = 65_536;
 const TICK = 100e6;
-const PATIENCE = 10e9;
+const PATIENCE_MS = 10_000;
+/** Slow start carries the largest cell in five; each loss costs two more. */
+const MATRIX_ROUND_TRIPS = 12;
 const ATTACH_MS = 6000;
+/** TCP, TLS, the head and its answer; and a segment that is lost once. */
+const ATTACH_ROUND_TRIPS = 6;
 const END_MS = 8000;
+const END_ROUND_TRIPS = 6;
 const MOST_STREAMS = 512;

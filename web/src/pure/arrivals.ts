@@ -13,18 +13,19 @@ export interface SenderTick {
   end: number;
   length: number;
   bytes: number;
-  retransmits: number;
-  rtt: number;
-  cwnd: number;
-  acked: number;
-  held: number;
+  /** Absent, like those below, where the server's system does not tell. */
+  retransmits?: number;
+  rtt?: number;
+  cwnd?: number;
+  acked?: number;
+  held?: number;
 }
 
 /** Slices on the server's clock up to the planned end, ns; undefined where nothing was held back, or the server's system does not tell. */
 export function arrivals(sender: readonly SenderTick[], planned: number, streams: number): Tick[] | undefined {
-  if (!sender.some((tick) => tick.held > 0) || !sender.some((tick) => tick.acked > 0)) return undefined;
+  if (!sender.some(({ held = 0 }) => held > 0) || !sender.some(({ acked: some = 0 }) => some > 0)) return undefined;
   let [acked, arrived] = [0, 0];
-  const ticks = sender.map(({ end, length, acked: fresh, held }) => {
+  const ticks = sender.map(({ end, length, acked: fresh = 0, held = 0 }) => {
     acked += fresh;
     const before = arrived;
     // The two counts are read one stream after the other: what moves from one to the other meanwhile would count twice.

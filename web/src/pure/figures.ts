@@ -55,10 +55,21 @@ export function tellsLoss(latency: LatencyResult): boolean {
 }
 
 /** Share of the round trips that were lost; undefined where that was not measured. */
-export function lossOf({ latency }: Pick<VersionResult, "latency">): number | undefined {
+export function lossOf(of: Pick<VersionResult, "latency">): number | undefined {
+  const trips = lostTrips(of);
+  return trips && trips.lost / trips.of;
+}
+
+/** Of the round trips that were lost and of those that are known; undefined where a loss could not be seen, or nothing is known. */
+export function lostTrips({ latency }: Pick<VersionFigures, "latency">): { lost: number; of: number } | undefined {
   if (!latency || !tellsLoss(latency)) return undefined;
-  const settled = settledOf(latency);
-  return settled > 0 ? latency.lost / settled : undefined;
+  const of = settledOf(latency);
+  return of > 0 ? { lost: latency.lost, of } : undefined;
+}
+
+/** A share under its name; nothing where there is nothing that it could be a share of. */
+export function shareOf<const N extends string>(name: N, part: number, of: number): Partial<Record<N, number>> {
+  return of > 0 ? ({ [name]: part / of } as Record<N, number>) : {};
 }
 
 /** Requests of which it is known what became of them. */

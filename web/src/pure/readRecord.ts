@@ -31,6 +31,7 @@ const latency = fields(
     jitter: number,
     spacing: number,
     not_sent: number,
+    unknown: number,
     late: number,
     reordered: number,
     duplicates: number,
@@ -85,6 +86,7 @@ const versionResult = fields(
   {
     address: text(60),
     unreachable: fields({ stage: text(40), reason: text() }, { advice: text() }),
+    failed_phases: list(fields({ stage: text(60), reason: text() }, {}), 20),
     reach: fields({ greeting: number }, { connects: list(number, 100), resolve: number }),
     latency,
     latency_tcp: latency,

@@ -9,7 +9,7 @@ import { histogram, ipdv, pdv, smoothedJitter, summarise, type DelaySummary } fr
 import { goodput } from "./goodput";
 import { ascending, mean, median, sum, type Interval } from "./statistics";
 import type { Version } from "./targets";
-import { showSpan } from "./units";
+import { showSpan, wholeSeconds } from "./units";
 import { udpResult, type UdpResult } from "./udpResult";
 import type { Tick } from "./warmUp";
 import { S } from "../strings";
@@ -132,7 +132,8 @@ export interface MatrixRun {
   unknown?: number;
   /** Given to TCP and not delivered when the transfer ended. */
   undelivered?: number;
-  retransmits: number;
+  /** Absent where nobody told. */
+  retransmits?: number;
 }
 
 export interface MatrixCell {
@@ -155,6 +156,8 @@ export interface VersionResult {
   version: Version;
   address?: string;
   unreachable?: { stage: string; reason: string; advice: string };
+  /** Phases that failed although the version was reached. */
+  failed_phases?: { stage: string; reason: string }[];
   reach?: { connects: number[]; greeting: number };
   latency?: LatencyResult;
   latency_tcp?: LatencyResult;
@@ -206,6 +209,8 @@ export interface Circumstances {
   prober: HostInfo;
   /** How long the page was hidden meanwhile, ns. */
   hidden: number;
+  /** What the owner's caps changed of what was asked for. */
+  caps: string[];
 }
 
 export function recordOf(measured: Measured, around: Circumstances): NetRecord {
@@ -224,7 +229,7 @@ export function recordOf(measured: Measured, around: Circumstances): NetRecord {
     prober: around.prober,
     ...(responder ? { responder: hostOf(responder) } : {}),
     versions: versionsOf(measured),
-    warnings: warningsOf(measured, around.hidden),
+    warnings: warningsOf(measured, around),
   };
 }
 
@@ -238,7 +243,7 @@ function coarseClock({ clockStep }: Instrument): { clock?: string } {
  * record that will replace it.
  */
 export function partialRecordOf(measured: Measured, around: Circumstances): NetRecord | undefined {
-  return measured.outcome === "failed" ? undefined : { ...recordOf({ ...measured, outcome: "interrupted" }, around), warnings: [S.record.cutOff, ...warningsOf(measured, around.hidden)] };
+  return measured.outcome === "failed" ? undefined : { ...recordOf({ ...measured, outcome: "interrupted" }, around), warnings: [S.record.cutOff, ...warningsOf(measured, around)] };
 }
 
 function versionsOf(measured: Measured): VersionResult[] {
@@ -250,7 +255,7 @@ function versionsOf(measured: Measured): VersionResult[] {
         reason:
           each.reason === "noAddress"
             ? S.record.noAddress(each.version)
-            : S.record.noAnswer(each.tried.join(", ")),
+            : S.record.noAnswer(each.tried.join(", "), wholeSeconds(each.waited)),
         advice: "",
       },
     }),
@@ -267,10 +272,13 @@ function versionOf(measured: MeasuredVersion, instrument: Instrument): VersionRe
   const tcp = [measured.down, measured.up].flatMap((run) => (run ? [tcpOf(run, version, instrument, overTcp)] : []));
   const udp = (measured.streams ?? []).flatMap((run) => udpResult(run, version) ?? []);
   const matrix = measured.matrix ? matrixOf(measured.matrix, version, instrument) : [];
+  const troubles = Object.entries(measured.troubles ?? {}).map(([stage, reason]) => ({ stage, reason }));
+  const isReached = latency !== undefined || tcp.length > 0 || udp.length > 0 || matrix.length > 0;
   return {
     version,
     address: measured.address,
-    ...(measured.trouble ? { unreachable: { ...measured.trouble, advice: "" } } : {}),
+    ...(troubles[0] && !isReached ? { unreachable: { ...troubles[0], advice: "" } } : {}),
+    ...(troubles.length > 0 && isReached ? { failed_phases: troubles } : {}),
     ...(measured.greeting === undefined ? {} : { reach: { connects: [], greeting: measured.greeting } }),
     ...(latency ? { latency } : {}),
     ...(overDatagrams && overTcp ? { latency_tcp: overTcp } : {}),
@@ -286,6 +294,7 @@ function latencyOf(run: EchoRun, version: Version, instrument: Instrument): Late
   const responder = summarise(trips.map((trip) => trip.responder));
   const [change, excess] = [summarise(ipdv(trips)), summarise(pdv(trips))];
   const jitter = smoothedJitter(trips);
+  const unknown = run.transport === "datagrams" ? (run.unknown ?? 0) : run.unanswered;
   return {
     pedigree: {
       method: run.transport === "datagrams" ? "web-datagrams-latency" : "web-latency",
@@ -298,16 +307,17 @@ function latencyOf(run: EchoRun, version: Version, instrument: Instrument): Late
     payload: run.length,
     arrivals: "even",
     spacing: run.spacing,
-    // Over TCP nothing is lost: what has no answer yet when the test ends would have had one.
-    sent: run.transport === "datagrams" ? run.sent : trips.length + run.bad,
+    sent: run.sent,
     not_sent: run.notSent ?? 0,
     received: trips.length,
+    // Over TCP nothing is lost: what has no answer yet when the test ends, or the connection breaks, might have had one.
     lost: run.transport === "datagrams" ? run.unanswered : 0,
+    ...(unknown > 0 ? { unknown } : {}),
     late: run.late ?? 0,
     reordered: run.reordered ?? 0,
     duplicates: run.duplicates ?? 0,
     bad: run.bad,
-    patience: 1e9,
+    patience: run.patience,
     rtt: summarise(values) ?? null,
     rtt_application: summarise(trips.map((trip) => trip.application)) ?? null,
     ...(responder ? { responder } : {}),
@@ -357,7 +367,7 @@ function tcpOf(run: TransferRun, version: Version, instrument: Instrument, idle:
     ...(found.interval ? { goodput_interval: found.interval } : {}),
     rounds: found.rate === undefined ? [] : [Math.round(found.rate)],
     counted: run.arrived ? "acknowledged" : "delivered",
-    bytes: run.bytes,
+    ...(run.bytes === undefined ? {} : { bytes: run.bytes }),
     measured: found.measured,
     warm_up: { omitted: found.omitted, rule: found.warmUp.rule },
     ...(retransmits === undefined ? {} : { retransmits }),
@@ -447,16 +457,16 @@ function named<K extends string>(name: K, interval: Interval | undefined): Parti
 
 function matrixRun(measured: MeasuredTransfer): MatrixRun {
   const { page, server } = measured;
-  const [sent, received] = measured.way === "up" ? [page.bytes, server?.bytes] : [server?.bytes ?? 0, page.bytes];
+  const [sent = 0, received] = measured.way === "up" ? [page?.bytes, server?.bytes] : [server?.bytes, page?.bytes];
   return {
     round: measured.round,
     outcome: measured.outcome,
-    client: matrixEnd(page),
+    ...(page ? { client: matrixEnd(page) } : {}),
     ...(server ? { server: matrixEnd(server) } : {}),
     // An end that never told what came has not said that it was lost.
     lost: received === undefined ? 0 : Math.max(0, sent - received),
     ...(received === undefined && sent > 0 ? { unknown: sent } : {}),
-    retransmits: measured.retransmits,
+    ...(measured.retransmits === undefined ? {} : { retransmits: measured.retransmits }),
   };
 }
 
@@ -480,9 +490,9 @@ export function rangeOf(values: readonly number[]): Interval | undefined {
   return { estimate: middle, lo: sorted[0]!, hi: sorted[sorted.length - 1]!, confidence: 1 - 2 ** (1 - sorted.length) };
 }
 
-function warningsOf(measured: Measured, hidden: number): string[] {
+function warningsOf(measured: Measured, { hidden, caps }: Pick<Circumstances, "hidden" | "caps">): string[] {
   const { instrument } = measured;
-  const warnings: string[] = lossWarnings(measured);
+  const warnings: string[] = [...measured.versions.flatMap(cuts), ...caps, ...lossWarnings(measured)];
   if (instrument.clockStep >= COARSE_NS) {
     warnings.push(S.record.coarse(showSpan(instrument.clockStep)));
   }
@@ -503,8 +513,19 @@ function warningsOf(measured: Measured, hidden: number): string[] {
   return warnings;
 }
 
+/** What of a version ended early. */
+function cuts({ version, down, up, streams = [], matrix = [], noDatagrams }: MeasuredVersion): string[] {
+  const transfers = [down, up].flatMap((run) => (run && run.outcome !== "complete" ? [S.record.cutTransfer(version, run.direction, run.reason ?? "")] : []));
+  const echoes = [down, up].flatMap((run) => (run?.loaded?.broken === undefined ? [] : [S.record.cutEchoes(version, run.direction, run.loaded.broken)]));
+  const flows = streams.flatMap((run) => (run.outcome === "complete" ? [] : [S.record.cutStream(version, run.direction)]));
+  const runs = matrix.filter((run) => !(noDatagrams && run.protocol === "udp"));
+  const cut = runs.filter((run) => run.outcome !== "complete");
+  const reason = cut.find((run) => run.reason !== undefined)?.reason ?? "";
+  return [...transfers, ...flows, ...echoes, ...(cut.length > 0 ? [S.record.cutRuns(version, cut.length, runs.length, reason)] : [])];
+}
+
 function lossWarnings(measured: Measured): string[] {
-  const warnings = measured.versions.flatMap(({ version, noDatagrams }) => (noDatagrams ? [S.record.without(version, S.record.noDatagrams[noDatagrams])] : []));
+  const warnings = measured.versions.flatMap(({ version, noDatagrams }) => (noDatagrams ? [S.record.without(version, S.record.noDatagrams[noDatagrams.reason](wholeSeconds(noDatagrams.waited)))] : []));
   const some = measured.versions.some((version) => version.datagrams || version.streams || version.matrix?.some((run) => run.protocol === "udp"));
   if (!some && warnings.length === 0) warnings.push(S.record.lossOverTcp);
   for (const { version, datagrams, streams } of measured.versions) {

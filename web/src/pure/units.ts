@@ -46,6 +46,11 @@ export function showSpan(ns: number): string {
   return `${value} ${unit}`;
 }
 
+/** Of nanoseconds, where a person waits. */
+export function wholeSeconds(ns: number): number {
+  return Math.round(ns / 1e9);
+}
+
 export function splitSpan(ns: number): [string, string] {
   const size = Math.abs(ns);
   if (size < 1000) return [`${Math.round(ns)}`, "ns"];

@@ -2,7 +2,9 @@
 
 import { Helpers, workerOf } from "../measure/helpers";
 import { Peers } from "../measure/peers";
-import type { FromRunner, Measured, MeasuredTransfer, Missing, PeerTrouble, Phase, Spec, ToRunner } from "../measure/messages";
+import type { FromRunner, Measured, MeasuredTransfer, Missing, NoChannel, Phase, Spec, ToRunner } from "../measure/messages";
+import { capsTold } from "../pure/caps";
+import { shareOf } from "../pure/figures";
 import type { Transfer, Way } from "../pure/matrixPlan";
 import { partialRecordOf, recordOf, type Circumstances, type NetRecord } from "../pure/record";
 import { median } from "../pure/statistics";
@@ -37,7 +39,7 @@ export interface Live {
   /** Of the runner's clock, ns; 0 while it is not known. */
   clockStep: number;
   missing: Missing[];
-  noDatagrams: { version: Version; reason: PeerTrouble }[];
+  noDatagrams: ({ version: Version } & NoChannel)[];
   progress: { done: number; planned: number };
   transfers: { version: Version; transfer: MeasuredTransfer }[];
   record?: NetRecord;
@@ -106,8 +108,8 @@ export function offersDatagrams(about: About): boolean {
   return about.datagrams.includes("webrtc");
 }
 
-function reach(about: About): { candidates: ReturnType<typeof candidates>; limits: About["limits"]; key: string } {
-  return { candidates: candidates(location, about.addresses), limits: about.limits, key: key.value };
+function reach(about: About): Pick<Spec, "candidates" | "limits" | "key" | "roundTripMs"> {
+  return { candidates: candidates(location, about.addresses), limits: about.limits, key: key.value, roundTripMs: about.answeredMs };
 }
 
 interface Purpose {
@@ -127,7 +129,7 @@ async function measure(spec: Spec, purpose: Purpose): Promise<NetRecord | undefi
   }
   const [watch, awake] = [new VisibilityWatch(), await stayAwake()];
   const begun = { startedAt: Date.now(), random: crypto.getRandomValues(new Uint8Array(10)) };
-  const around = (hidden: number) => ({ ...surroundings(purpose), ...begun, hidden });
+  const around = (hidden: number) => ({ ...surroundings(purpose), ...begun, hidden, caps: capsTold(spec) });
   // A page that is killed in the middle finds what there was when it opens again.
   const keepPartial = (measured: Measured) => {
     const record = partialRecordOf(measured, around(watch.soFar));
@@ -176,7 +178,7 @@ function run(spec: Spec, onPartial: (measured: Measured) => void): Promise<Measu
 
 async function conclude(measured: Measured, purpose: Purpose, around: Circumstances): Promise<NetRecord | undefined> {
   const nothing = measured.outcome === "failed";
-  const trouble = measured.versions.map((version) => version.trouble?.reason).find((reason) => reason !== undefined);
+  const trouble = measured.versions.flatMap(({ troubles, matrix }) => [...Object.values(troubles ?? {}), ...(matrix ?? []).flatMap((run) => run.reason ?? [])])[0];
   if (nothing && measured.cancelled) {
     live.set(IDLE);
     return undefined;
@@ -208,10 +210,10 @@ function show(event: Shown): void {
     case "ticks":
       return live.set(ticksCame(now, event.version, event.direction, event.ticks));
     case "loss":
-      return live.set(withFigure(now, event.version, { loss: event.sent > 0 ? event.lost / event.sent : 0 }));
+      return live.set(withFigure(now, event.version, shareOf("loss", event.lost, event.sent)));
     case "noDatagrams":
       if (now.noDatagrams.some((each) => each.version === event.version)) return undefined;
-      return live.set({ ...now, noDatagrams: [...now.noDatagrams, { version: event.version, reason: event.reason }] });
+      return live.set({ ...now, noDatagrams: [...now.noDatagrams, { version: event.version, reason: event.reason, waited: event.waited }] });
     case "lost":
       return live.set({ ...now, stage: "lost", problem: event.reason });
     case "back":

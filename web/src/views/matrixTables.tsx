@@ -66,9 +66,14 @@ function Row({ cell, down }: { cell: MatrixCell; down: boolean }) {
       <td>{spread(cell.server_throughput, splitRate)}</td>
       <td>{middle(cell, (run) => receiver(run)?.calls)}</td>
       <td>{middle(cell, (run) => receiver(run)?.bytes)}</td>
-      <td>{middle(cell, (run) => run.lost)}</td>
+      <td>{middle(cell, lostOf)}</td>
     </tr>
   );
+}
+
+/** Undefined where nobody told what came. */
+function lostOf(run: MatrixRun): number | undefined {
+  return run.client && !run.unknown ? run.lost : undefined;
 }
 
 function spread(interval: Interval | undefined, split: (value: number) => [string, string]) {

@@ -9,7 +9,7 @@ import type { Phase } from "../measure/messages";
 import { lossOf } from "../pure/figures";
 import type { NetRecord } from "../pure/record";
 import { VERSIONS, type Version } from "../pure/targets";
-import { showSpan, splitRate, splitShare, splitTrip } from "../pure/units";
+import { showSpan, splitRate, splitShare, splitTrip, wholeSeconds } from "../pure/units";
 import { S } from "../strings";
 import { Curve } from "./curve";
 import { Dial } from "./dial";
@@ -77,8 +77,8 @@ export function Status({ now }: { now: Live }) {
 
 function statusText(now: Live): string[] {
   const missing = [
-    ...now.missing.map((each) => S.quick.notOver(each.version, S.quick.missing[each.reason])),
-    ...now.noDatagrams.map((each) => S.noDatagrams.over(each.version, S.noDatagrams.why[each.reason])),
+    ...now.missing.map((each) => S.quick.notOver(each.version, S.quick.missing[each.reason](wholeSeconds(each.waited)))),
+    ...now.noDatagrams.map((each) => S.noDatagrams.over(each.version, S.noDatagrams.why[each.reason](wholeSeconds(each.waited)))),
   ];
   switch (now.stage) {
     case "idle":

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { chartsOf } from "../pure/recordCharts";
-import { evidenceOf, figuresOf, tellsLoss, type VersionFigures } from "../pure/figures";
+import { evidenceOf, figuresOf, lostTrips, type VersionFigures } from "../pure/figures";
 import type { Health, LatencyResult, NetRecord, TcpResult } from "../pure/record";
 import { USES, verdict, type UseVerdict } from "../pure/verdict";
 import { showSize, showSpan, showTrip } from "../pure/units";
@@ -110,7 +110,8 @@ export function FigureTable({ figures }: { figures: readonly VersionFigures[] })
 
 /** Round trips as a whole, below them each way by itself. */
 function Loss({ own }: { own: VersionFigures }) {
-  const trips = own.latency && tellsLoss(own.latency) ? S.table.lostBothWays(S.table.lost(own.latency.lost, own.latency.sent)) : undefined;
+  const known = lostTrips(own);
+  const trips = known && S.table.lostBothWays(S.table.lost(known.lost, known.of));
   if (trips === undefined && own.streams.length === 0) return <>{S.table.notMeasured}</>;
   return (
     <>
@@ -149,12 +150,14 @@ function Loaded({ tcp, clockStep }: { tcp: TcpResult | undefined; clockStep: num
 }
 
 function Warnings({ record }: { record: NetRecord }) {
-  if (record.warnings.length === 0) return null;
+  const failed = record.versions.flatMap((version) => (version.failed_phases ?? []).map((phase) => S.record.failed(version.version, phase.stage, phase.reason)));
+  const all = [...failed, ...record.warnings];
+  if (all.length === 0) return null;
   return (
     <section class="card quiet" aria-label={S.pedigree.warnings}>
       <h2>{S.pedigree.warnings}</h2>
       <ul class="plain">
-        {record.warnings.map((warning) => (
+        {all.map((warning) => (
           <li key={warning}>{warning}</li>
         ))}
       </ul>
@@ -243,7 +246,7 @@ export function Facts({ title, rows }: { title?: string; rows: [string, Componen
 
 /** What other commands measured, as their record has it. */
 function Others({ record }: { record: NetRecord }) {
-  const known = new Set(["version", "address", "unreachable", "reach", "latency", "latency_tcp", "tcp", "matrix"]);
+  const known = new Set(["version", "address", "unreachable", "failed_phases", "reach", "latency", "latency_tcp", "tcp", "matrix"]);
   const rest = record.versions.flatMap((version) =>
     Object.entries(version)
       .filter(([name, value]) => !known.has(name) && value !== undefined)

@@ -41,6 +41,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use netaware_io::tcp_info::TcpInfo;
+use netaware_units::Span;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
@@ -62,6 +64,8 @@ struct Connection {
     context: Arc<Context>,
     local: SocketAddr,
     peer: SocketAddr,
+    /// As the system knew it when the connection began; zero where it does not tell.
+    round_trip: Span,
     /// Among the strangers, until a session takes it.
     place: Arc<Mutex<Option<Place>>>,
     is_encrypted: bool,
@@ -87,7 +91,10 @@ pub(crate) async fn serve<L: Link>(
     let place = Arc::new(Mutex::new(Some(place)));
     let (leave, mut left) = data::Leave::new();
     let is_encrypted = L::IS_ENCRYPTED;
-    let router = router(Connection { context: context.clone(), local, peer, place, is_encrypted, leave });
+    let round_trip = TcpInfo::round_trip(link.socket()).unwrap_or_default();
+    let connection =
+        Connection { context: context.clone(), local, peer, round_trip, place, is_encrypted, leave };
+    let router = router(connection);
     let mut server = hyper::server::conn::http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(IDLE).max_buf_size(64 << 10);
     let service = TowerToHyperService::new(router);

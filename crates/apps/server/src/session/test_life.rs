@@ -166,6 +166,7 @@ impl Session<'_> {
     /// The flow of a test that waits for it will come in a data channel.
     pub(super) fn open_channel(&mut self, test: u32, end: ChannelEnd) {
         let refuse = |code, message: &str| Err(Refusal { code, message: message.to_owned() });
+        let to_agree = self.round_trip() * CHANNEL_ROUND_TRIPS;
         let may = match self.tests.get_mut(&test) {
             Some(entry) if matches!(entry.stage, Stage::Attaching { .. }) && !entry.has_channel => {
                 match (plan::check_channel(&entry.plan), end.fault()) {
@@ -173,6 +174,9 @@ impl Session<'_> {
                     (_, Some(fault)) => refuse(ErrorCode::BadMessage, fault),
                     (Ok(()), None) => {
                         entry.has_channel = true;
+                        if let Stage::Attaching { until } = &mut entry.stage {
+                            *until += to_agree;
+                        }
                         Ok(())
                     }
                 }
@@ -519,6 +523,8 @@ const MAX_ECHO_CONNECTIONS: u16 = 16;
 const ATTACH_PATIENCE: Span = Span::from_secs(10);
 /// Of `opened`, knock and cookie, and half of one until the flow enters; a second try of either.
 const ATTACH_ROUND_TRIPS: i64 = 4;
+/// ICE, DTLS and SCTP of a data channel, beside that.
+const CHANNEL_ROUND_TRIPS: i64 = 8;
 const START_PATIENCE: Span = Span::from_secs(10);
 /// Another test that starts together with this one is opened and attached before.
 const START_ROUND_TRIPS: i64 = 6;

@@ -789,6 +789,26 @@ fn a_flow_comes_in_a_channel_only_while_its_test_waits_for_it() {
 }
 
 #[test]
+fn a_channel_over_a_long_path_has_the_time_that_its_round_trips_take() {
+    let rules = rules(None);
+    let round_trip = 2500;
+    let mut session = open_session(&rules).over(Span::from_millis(round_trip));
+    let open = ClientMessage::Open { test: 1, plan: echo() };
+    assert_eq!(tell(&mut session, ms(round_trip), open), ["prepare 1"]);
+    session.prepared(ms(round_trip), 1, Ok(()));
+    assert_eq!(deeds(&mut session), ["opened 1"]);
+    let ask = ClientMessage::Channel { test: 1, end: channel_end() };
+    assert_eq!(tell(&mut session, ms(round_trip * 2), ask), ["open channel of 1"]);
+    for round in 3..=11 {
+        let now = ms(round_trip * round);
+        session.wake(now);
+        assert_eq!(tell(&mut session, now, ClientMessage::Ping { seq: 1 }), ["pong"], "round {round}");
+    }
+    session.attached(ms(round_trip * 11), 1, 0);
+    assert_eq!(deeds(&mut session), ["ready 1"]);
+}
+
+#[test]
 fn a_channel_that_cannot_be_opened_ends_its_test_and_one_that_is_not_asked_for_ends_none() {
     let rules = rules(None);
     let mut session = open_session(&rules);

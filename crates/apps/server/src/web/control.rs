@@ -7,7 +7,6 @@ use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
 use axum::response::Response;
-use netaware_units::Span;
 use netaware_wire::frame;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf};
 use tokio::time::timeout;
@@ -20,10 +19,10 @@ pub(super) async fn open(State(connection): State<Connection>, upgrade: WebSocke
     let Some(place) = place else {
         return problem(StatusCode::CONFLICT, "this connection has opened a session already");
     };
-    let Connection { context, local, peer, .. } = connection;
+    let Connection { context, local, peer, round_trip, .. } = connection;
     bounded(upgrade, frame::MAX_FRAME).on_upgrade(async move |socket| {
         let (ours, theirs) = tokio::io::duplex(PIPE);
-        let session = control::serve(context, theirs, Ends { local, peer, round_trip: Span::ZERO }, place);
+        let session = control::serve(context, theirs, Ends { local, peer, round_trip }, place);
         tokio::join!(session, carry(socket, ours));
     })
 }
