@@ -108,7 +108,7 @@ fn one_in_a_hundred_lost_is_counted_as_the_networks() {
         return;
     }
     let path = "[[hop]]\nrate = '50Mbit/s'\ndelay = '10ms'\nloss = '1%'\n";
-    let run = over_text("1 % of loss", path, &["-t", "4s", "--no-tcp", "-b", "5Mbit/s", "-l", "500"]);
+    let run = over_text("1 % of loss", path, &["-t", "6s", "--no-tcp", "-b", "5Mbit/s", "-l", "500"]);
     let (mut lost, mut sent, mut off) = (0, 0, Vec::new());
     for version in VERSIONS {
         counts_hops(&run, version);
