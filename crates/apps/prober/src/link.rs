@@ -58,21 +58,31 @@ struct Shared {
     /// The longest of all times between two signs of life.
     longest_pause: Mutex<Option<(Mono, Mono)>>,
     /// And the last one that is as long as an end may take to give a session up.
-    last_silence: Mutex<Option<(Mono, Mono)>>,
+    last_silence: Mutex<Option<Quiet>>,
     /// When the responder's program did not run, by what it says.
     standstills: Standstills,
 }
 
+/// A time in which nothing came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Quiet {
+    from: Mono,
+    until: Mono,
+    /// What an answer took before: one that came afterwards took as long as this time.
+    usual: Span,
+}
+
 impl Shared {
-    /// Nothing came between these two.
-    fn paused(&self, from: Mono, until: Mono) {
+    /// Nothing came between these two; an answer `usual`ly takes so long.
+    fn paused(&self, from: Mono, until: Mono, usual: Span) {
         let mut longest = self.longest_pause.lock().unwrap_or_else(PoisonError::into_inner);
         if longest.is_none_or(|(a, b)| until - from > b - a) {
             *longest = Some((from, until));
         }
         if until - from >= NOTICED_THERE {
             let mut last = self.last_silence.lock().unwrap_or_else(PoisonError::into_inner);
-            *last = Some((from, until));
+            let usual = last.filter(|before| before.from == from).map_or(usual, |before| before.usual);
+            *last = Some(Quiet { from, until, usual });
         }
     }
 
@@ -208,6 +218,10 @@ impl Link {
 
     /// When nothing came of it for as long as makes an end give the session up, the last time.
     pub(crate) fn last_silence(&self) -> Option<(Mono, Mono)> {
+        self.last_quiet().map(|quiet| (quiet.from, quiet.until))
+    }
+
+    fn last_quiet(&self) -> Option<Quiet> {
         *self.shared.last_silence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -275,7 +289,7 @@ impl Link {
     /// because it heard nothing either: what it says of that comes when the path is back, in one
     /// way or another.
     fn silence_before(&self, cause: &Cause, died_at: Mono) -> Option<(Mono, Mono)> {
-        given_up(cause, self.last_silence()?, died_at, Span(self.shared.round_trip.load(Ordering::Acquire)))
+        given_up(cause, self.last_quiet()?, died_at)
     }
 
     /// Sends a message.
@@ -306,16 +320,12 @@ impl Link {
     }
 }
 
-fn given_up(
-    cause: &Cause,
-    (from, until): (Mono, Mono),
-    died_at: Mono,
-    round_trip: Span,
-) -> Option<(Mono, Mono)> {
+fn given_up(cause: &Cause, quiet: Quiet, died_at: Mono) -> Option<(Mono, Mono)> {
+    let Quiet { from, until, usual } = quiet;
     // A test that was not begun in time is refused with the same code, long after a silence.
     let is_because_of_silence = matches!(cause, Cause::Refused(ErrorCode::Timeout, _) | Cause::Lost(_))
-        && died_at - until <= HEARD_OF.max(until - from) + round_trip * 2;
-    (is_because_of_silence && until - from >= round_trip * 2).then_some((from, until))
+        && died_at - until <= HEARD_OF.max(until - from) + usual * 2;
+    (is_because_of_silence && until - from >= usual * 2).then_some((from, until))
 }
 
 impl Drop for Link {
@@ -415,7 +425,7 @@ impl Reader {
             self.look_for_absence();
             if !matches!(&read, Err(e) if is_timeout(e)) {
                 let life_at = Mono(self.shared.life_at.load(Ordering::Acquire));
-                self.shared.paused(heard_at.max(life_at), clock::now());
+                self.shared.paused(heard_at.max(life_at), clock::now(), self.silence.usual());
             }
             match read {
                 Ok(0) => return Err(Cause::Lost("closed by the responder".into())),
@@ -435,7 +445,8 @@ impl Reader {
             let now = self.look_for_absence();
             let life_at = Mono(self.shared.life_at.load(Ordering::Acquire));
             self.silence.heard(life_at);
-            self.shared.paused(heard_at, if life_at > heard_at { life_at } else { now });
+            let until = if life_at > heard_at { life_at } else { now };
+            self.shared.paused(heard_at, until, self.silence.usual());
             heard_at = heard_at.max(life_at);
             self.shared.round_trip.store(self.silence.round_trip().0, Ordering::Release);
             let owed_since = self.silence.owed_since().map_or(0, |at| at.0);
@@ -510,31 +521,38 @@ mod tests {
     fn an_outage_in_which_the_other_end_gave_the_session_up_has_one_reason() {
         let at = |ms: u64| Mono(ms * 1_000_000);
         let ms = Span::from_millis;
-        let silent = (at(8000), at(12_100));
+        let quiet = |from, until, usual| Quiet { from: at(from), until: at(until), usual: ms(usual) };
+        let silent = quiet(8000, 12_100, 50);
         let refused = Cause::Refused(ErrorCode::Timeout, "not a byte for too long".to_owned());
         let [closed, broken] =
             ["closed by the responder", "Broken pipe (os error 32)"].map(|why| Cause::Lost(why.to_owned()));
         for cause in [&refused, &closed, &broken] {
-            assert_eq!(given_up(cause, silent, at(12_600), ms(50)), Some(silent), "{cause:?}");
-            // An outage of 3 s, of which a segment that was sent again once a second told so late.
-            assert_eq!(given_up(cause, (at(3000), at(6000)), at(9050), ms(50)), Some((at(3000), at(6000))));
+            assert_eq!(given_up(cause, silent, at(12_600)), Some((at(8000), at(12_100))), "{cause:?}");
+            // An outage of 3 s, of which a segment that was sent again later and later told so late.
+            let short = quiet(3000, 6000, 50);
+            assert_eq!(given_up(cause, short, at(9050)), Some((at(3000), at(6000))));
         }
         // A responder that is killed later has its own reason.
-        assert_eq!(given_up(&closed, silent, at(16_400), ms(50)), None);
+        assert_eq!(given_up(&closed, silent, at(16_400)), None);
         let cap = Cause::Refused(ErrorCode::Cap, "no".to_owned());
-        assert_eq!(given_up(&cap, silent, at(12_600), ms(50)), None);
+        assert_eq!(given_up(&cap, silent, at(12_600)), None);
         // On a path this slow nothing comes for as long.
-        assert_eq!(given_up(&closed, (at(8000), at(10_200)), at(10_300), ms(1500)), None);
+        assert_eq!(given_up(&closed, quiet(8000, 10_200, 1500), at(10_300)), None);
     }
 
     #[test]
     fn only_a_silence_as_long_as_an_end_waits_for_is_remembered() {
         let at = |ms: u64| Mono(ms * 1_000_000);
         let shared = Shared::default();
-        for (from, until) in [(1000, 6000), (7000, 9500), (9600, 10_600)] {
-            shared.paused(at(from), at(until));
+        // The answer that ends a silence took as long as that, and is no measure of it.
+        let usual = Span::from_millis(30);
+        for (from, until, took) in
+            [(1000, 6000, 30), (7000, 9400, 30), (7000, 9500, 2500), (9600, 10_600, 2500)]
+        {
+            shared.paused(at(from), at(until), Span::from_millis(took));
         }
-        assert_eq!(*shared.last_silence.lock().unwrap(), Some((at(7000), at(9500))));
+        let last = Quiet { from: at(7000), until: at(9500), usual };
+        assert_eq!(*shared.last_silence.lock().unwrap(), Some(last));
         assert_eq!(*shared.longest_pause.lock().unwrap(), Some((at(1000), at(6000))));
     }
 

@@ -84,12 +84,17 @@ impl Silence {
         self.asked.front().map(|(_, asked_at)| *asked_at)
     }
 
+    /// What answers took that came.
+    pub(super) fn usual(&self) -> Span {
+        self.round_trip.unwrap_or(self.greeting)
+    }
+
     /// What an answer takes: as those that came, or as long as the oldest one that had not come
     /// when something was last heard.
     pub(crate) fn round_trip(&self) -> Span {
         let waiting =
             self.asked.front().map_or(Span::ZERO, |(_, asked_at)| (self.heard_at - *asked_at).or_zero());
-        self.round_trip.unwrap_or(self.greeting).max(waiting)
+        self.usual().max(waiting)
     }
 
     /// How long the responder may say nothing.
