@@ -198,8 +198,8 @@ pub(crate) struct Flow {
     pub(crate) rtt: Span,
 }
 
-/// Knocks, repeats the cookie, and gets a flow number. Where UDP was found to be blocked it asks
-/// less, and where it was found again, it does not ask any more: each try takes seconds.
+/// Knocks, repeats the cookie, and gets a flow number. Where nothing was answered before it asks
+/// less, and where UDP is known to be blocked, it does not ask any more: each try takes seconds.
 pub(crate) fn flow(session: &Session, options: &SocketOptions, test: u32) -> Result<Flow, Cause> {
     let found = session.udp_unanswered.load(Ordering::Acquire);
     if found >= ENOUGH_FINDINGS {
@@ -208,9 +208,13 @@ pub(crate) fn flow(session: &Session, options: &SocketOptions, test: u32) -> Res
     let count = if found > 0 { FEW_KNOCKS } else { KNOCK_WAITS.len() };
     let mut began_at = clock::now();
     let mut hearing = Hearing::new(began_at);
+    let repeated = repeated(session);
     let mut entered = enter(session, options, test, count, &mut hearing);
     let mut in_vain = 0;
-    if matches!(entered, Err(Cause::UdpBlocked)) && !hearing.shows_that_udp_is_blocked(loses(session)) {
+    let is_proven = |hearing: &Hearing| hearing.shows_that_udp_is_blocked(loses(session, repeated));
+    // The responder does not wait for ever for the answer to its cookie.
+    let may_ask_twice = found == 0 && clock::now() - began_at < ASKED_TWICE_WITHIN;
+    if matches!(entered, Err(Cause::UdpBlocked)) && may_ask_twice && !is_proven(&hearing) {
         in_vain = count as u64;
         let first_at = std::mem::replace(&mut began_at, clock::now());
         hearing = Hearing::new(began_at);
@@ -227,17 +231,29 @@ pub(crate) fn flow(session: &Session, options: &SocketOptions, test: u32) -> Res
             Ok(Flow { repeats: flow.repeats + in_vain, ..flow })
         }
         Err(cause @ (Cause::UdpBlocked | Cause::UdpRejected(_))) if session.link.heard_since(began_at) => {
-            session.udp_unanswered.fetch_add(1, Ordering::AcqRel);
+            let is_certain = matches!(cause, Cause::UdpRejected(_)) || is_proven(&hearing);
+            session
+                .udp_unanswered
+                .store(if is_certain { ENOUGH_FINDINGS } else { found + 1 }, Ordering::Release);
             Err(since_answered(cause, session.udp_came()))
         }
         Err(cause) => Err(cause),
     }
 }
 
-/// Whether the path is known to lose packets: some of this session's were sent again.
-fn loses(session: &Session) -> bool {
-    let resent = session.link.tcp_info().is_some_and(|info| info.retransmits > 0);
-    resent || session.unanswered.load(Ordering::Acquire) > 0
+/// Whether it is of use to ask once more for a flow of datagrams.
+pub(crate) fn may_ask_again(session: &Session) -> bool {
+    session.udp_unanswered.load(Ordering::Acquire) < ENOUGH_FINDINGS
+}
+
+/// How many segments of the control connection have been sent again.
+fn repeated(session: &Session) -> u64 {
+    session.link.tcp_info().map_or(0, |info| info.retransmits)
+}
+
+/// Whether the path has been seen to lose packets since so many had been `repeated`.
+fn loses(session: &Session, before: u64) -> bool {
+    repeated(session) > before || session.unanswered.load(Ordering::Acquire) > 0
 }
 
 /// When the control connection was heard while questions were asked over UDP.
@@ -276,8 +292,11 @@ const OUTAGE: Span = Span::from_millis(1600);
 /// A second time this many questions are enough. They are asked and waited for during 1.3 s, in
 /// which something comes of a control connection.
 const FEW_KNOCKS: usize = 4;
-/// UDP was found to be blocked so many times in a row: it is not asked any more.
+/// Nothing was answered so many times in a row, or it is certain that nothing will be: it is not
+/// asked any more.
 const ENOUGH_FINDINGS: u32 = 2;
+/// A responder waits 10 s for a flow.
+const ASKED_TWICE_WITHIN: Span = Span::from_secs(4);
 
 /// A cookie and a number.
 const ANSWERS_OF_AN_ENTRY: u64 = 2;

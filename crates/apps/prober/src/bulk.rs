@@ -22,7 +22,8 @@ use netaware_wire::control::{
 };
 use netaware_wire::preface::Role;
 
-use self::crowding::{Crowding, GAVE_WAY};
+use self::crowding::Crowding;
+pub(crate) use self::crowding::GAVE_WAY;
 use self::local::{Attached, Before, Local, move_data, options_of_tcp, options_of_udp};
 use crate::attach;
 use crate::session::{Session, phase_deadline, test_of};

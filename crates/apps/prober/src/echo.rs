@@ -270,9 +270,10 @@ impl EchoFlow {
         Ok(Self { socket, number: flow.number, test, until, rtt, used_at: clock::now() })
     }
 
-    /// Whether an address translator on the path may have forgotten it by now.
-    pub(crate) fn may_be_forgotten(&self) -> bool {
-        clock::now() - self.used_at > FORGOTTEN
+    /// Whether an address translator on the path may have forgotten it by now. On a far path
+    /// another one would take too long.
+    pub(crate) fn may_be_forgotten(&self, round_trip: Span) -> bool {
+        round_trip < FAR && clock::now() - self.used_at > FORGOTTEN
     }
 
     /// Ends the echo test at the responder.
@@ -389,6 +390,8 @@ impl EchoFlow {
 
 /// Address translators keep a flow of datagrams for 30 s and longer as a rule (RFC 4787 §4.3 asks
 /// for two minutes).
-const FORGOTTEN: Span = Span::from_secs(15);
+const FORGOTTEN: Span = Span::from_secs(25);
+/// Opening a flow takes four round trips.
+const FAR: Span = Span::from_millis(250);
 /// The first request is due a little later than now, so that it is not late by construction.
 const HEAD_START: Span = Span::from_millis(1);

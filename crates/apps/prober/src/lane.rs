@@ -219,8 +219,10 @@ impl Lane {
     pub(crate) fn keep_echo(&mut self, target: &Target, needed: Span, rest: Span, sizes: EchoSizes) {
         let cap = self.session.as_ref().and_then(|session| session.limits.duration);
         // Opening one takes a part of its time.
-        let needed = cap.map_or(needed, |cap| needed.min(cap - self.round_trip() * 4 - JUST_OPENED));
-        let is_used_up = |flow: &mut EchoFlow| flow.until < clock::now() + needed || flow.may_be_forgotten();
+        let round_trip = self.round_trip();
+        let needed = cap.map_or(needed, |cap| needed.min(cap - round_trip * 4 - JUST_OPENED));
+        let is_used_up =
+            |flow: &mut EchoFlow| flow.until < clock::now() + needed || flow.may_be_forgotten(round_trip);
         let (Some(old), Some(session)) = (self.echo.take_if(is_used_up), self.session.as_mut()) else {
             return;
         };
@@ -343,6 +345,11 @@ impl Lane {
         Some(until - from)
     }
 
+    /// For how long nothing came of the responder, which is there again.
+    pub(crate) fn outlived(&self) -> Option<Span> {
+        self.session.as_ref()?.link.outlived()
+    }
+
     pub(crate) fn is_alive(&self) -> bool {
         self.session.is_some()
     }
@@ -427,8 +434,8 @@ impl Lane {
 
     /// Whether it lives without an echo flow because no question over UDP was answered.
     fn lacks_echo(&self) -> bool {
-        let goes_on = self.session.as_ref().is_some_and(|session| !session.over.is_raised());
-        goes_on && self.echo.is_none() && self.had_no_answer_over_udp
+        let goes_on = |session: &Session| !session.over.is_raised() && attach::may_ask_again(session);
+        self.session.as_ref().is_some_and(goes_on) && self.echo.is_none() && self.had_no_answer_over_udp
     }
 
     /// Takes back what was said of an echo flow that could not be attached.

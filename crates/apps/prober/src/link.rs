@@ -221,6 +221,15 @@ impl Link {
         self.last_quiet().map(|quiet| (quiet.from, quiet.until))
     }
 
+    /// For how long nothing came of a responder that is there again, the last time that this was
+    /// far longer than its answers take and nobody stood still.
+    pub(crate) fn outlived(&self) -> Option<Span> {
+        let Quiet { from, until, usual } = self.last_quiet()?;
+        let is_long = until - from >= NOTICED_THERE + PING_EVERY / 2 + usual * 2;
+        let ran = self.away() == Span::ZERO && self.standstills().all().is_empty();
+        (is_long && ran && self.died_at().is_none()).then_some(until - from)
+    }
+
     fn last_quiet(&self) -> Option<Quiet> {
         *self.shared.last_silence.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -78,14 +78,13 @@ pub(crate) fn explore(lane: &mut Lane) {
 }
 
 /// Returns what is known after another search. One that found nothing takes nothing back: packets
-/// of that size have passed. Where packets of the believed size have, only a router's word is news
-/// of a smaller one, and not what was lost.
+/// of that size have passed. Where packets of the believed size have, a bound below it is no news.
 fn after_both(before: Option<PathFacts>, now: Option<PathFacts>) -> Option<PathFacts> {
     let Some(before) = before.filter(|path| path.mtu.is_some()) else { return now };
     let takes_back = |now: &PathFacts| {
         before.mtu_finding == MtuFinding::Confirmed
             && now.mtu < before.mtu
-            && matches!(now.mtu_finding, MtuFinding::BlackHole | MtuFinding::Unknown)
+            && now.mtu_finding == MtuFinding::Unknown
     };
     let now = now.filter(|now| now.mtu.is_some() && !takes_back(now));
     Some(now.unwrap_or(before))
@@ -127,11 +126,12 @@ mod tests {
 
     /// A search right behind an outage "explained" the transfer that had carried nothing in it.
     #[test]
-    fn a_size_that_has_passed_is_not_called_a_black_hole_later() {
+    fn a_size_that_has_passed_is_not_taken_back_by_a_search_that_found_no_end() {
         use MtuFinding::{BlackHole, Confirmed, Learnt, Unknown};
         let rows = [
             // Before, then, and whether that counts.
-            (Some(1500), Confirmed, Some(1499), BlackHole, false),
+            // One that began meanwhile was proven.
+            (Some(1500), Confirmed, Some(1499), BlackHole, true),
             (Some(1500), Confirmed, Some(1492), Unknown, false),
             (Some(1500), Confirmed, None, Unknown, false),
             (Some(1500), Confirmed, Some(1400), Learnt, true),

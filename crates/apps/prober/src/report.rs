@@ -90,6 +90,8 @@ pub(crate) struct Findings {
     pub(crate) udp: Vec<UdpRound>,
     /// The longest time in which nothing came over its control connection; `None` where it ended.
     pub(crate) longest_pause: Option<Span>,
+    /// For how long nothing came of the responder, over no connection, until it was there again.
+    pub(crate) outlived: Option<Span>,
     /// Its session was given up in a silence that the other version shared.
     pub(crate) is_silence_shared: bool,
 }
@@ -249,7 +251,7 @@ pub(crate) fn finish(
         found.forget_the_end();
     }
     for (lane, found) in lanes.iter().zip(findings.iter_mut()) {
-        found.longest_pause = lane.longest_pause();
+        (found.longest_pause, found.outlived) = (lane.longest_pause(), lane.outlived());
     }
     lane::note_common_silence(&mut lanes);
     lane::note_single_loss(&mut lanes);

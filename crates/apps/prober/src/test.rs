@@ -20,7 +20,7 @@ use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_record::{Direction, IpVersion, Outcome, Record, TcpResult};
 use netaware_units::{BitRate, SendRate, Span};
-use netaware_wire::control::{MIN_DRAIN, PING_EVERY, TcpPlan};
+use netaware_wire::control::{MIN_DRAIN, TcpPlan};
 
 use crate::echo::{EchoOrder, EchoSizes};
 use crate::estimation::{self, AvailableMethod, CapacityMethod, Estimation, EstimationRequest};
@@ -88,10 +88,12 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         exchanging = watch.done() - opened_at;
     }
     lane::attach_missing_echo(&mut lanes, &request.target, lease + ECHO_MARGIN, largest_echoes());
+    if !stop.is_raised() {
+        lanes.iter_mut().filter(|lane| lane.result.path.is_none()).for_each(path::explore);
+    }
     // Nor does an outage: it is over.
-    let silent = lanes.iter().filter_map(Lane::longest_pause).max().unwrap_or_default();
-    let usual = PING_EVERY + lanes.iter().map(Lane::round_trip).max().unwrap_or_default();
-    course.was_set_up(&paths, (exchanging - (silent - usual).or_zero()).or_zero());
+    let silent = lanes.iter().filter_map(Lane::outlived).max().unwrap_or_default();
+    course.was_set_up(&paths, (exchanging - silent).or_zero());
     let mut run = Run { request, stop, lanes, findings, watch };
     let plan = course.settle(&mut run, path_time);
     course.idle_latency(&mut run, plan);
@@ -627,7 +629,9 @@ impl Course {
             ..UdpOrder::paced(direction, duration, largest, rate, TICK)
         };
         let began_at = clock::now();
-        found.udp.extend(transfer::udp(lane, &request.target, &[order], stop, watch));
+        let mut rounds = transfer::udp(lane, &request.target, &[order], stop, watch);
+        rounds.iter_mut().for_each(UdpRound::accept_giving_way);
+        found.udp.extend(rounds);
         let over = clock::now() - began_at - duration;
         self.behind.note_end(leg.lane, way(direction), Phase::Udp, over);
         for known in &mut self.known[leg.lane] {
@@ -660,7 +664,7 @@ impl Course {
 /// behind one of the latest transfer is the latest that is known of the path, and bounds the rest.
 fn for_one_flow(seen: &[(u16, Seen)]) -> Option<SendRate> {
     let cut = seen.last().map(|(_, last)| last).filter(|last| last.is_cut);
-    let bound = cut.and_then(|last| last.lately.or(last.mean));
+    let bound = cut.and_then(|last| last.behind.or(last.mean));
     let whole: Vec<(u16, Seen)> = seen.iter().filter(|(_, seen)| !seen.is_cut).copied().collect();
     let seen = if whole.iter().any(|(_, seen)| seen.lasting().is_some()) { &whole } else { seen };
     let latest = |is_wanted: &dyn Fn(u16, &Seen) -> bool| {
@@ -796,7 +800,7 @@ mod tests {
         assert_eq!(for_one_flow(&[(1, cut(900)), (4, cut(746))]), Some(rate(746)));
         assert_eq!(for_one_flow(&[]), None);
         // A hand-over to 1 Mbit/s, behind which UDP went on at 80 % of 50.
-        let fell = Seen { lately: Some(rate(980)), ..cut(40_000) };
+        let fell = Seen { behind: Some(rate(980)), ..cut(40_000) };
         assert_eq!(for_one_flow(&[(1, seen(50_000, false)), (4, fell)]), Some(rate(980)));
         // The next transfer shows what the path carries now.
         assert_eq!(for_one_flow(&[(1, fell), (4, seen(1_900, false))]), Some(rate(1_900)));

@@ -265,6 +265,17 @@ pub(crate) struct UdpRound {
 }
 
 impl UdpRound {
+    /// A stream that was ended because it overfilled the path is measured for as long as it was
+    /// sent, where it is one of many phases: a warning says so.
+    pub(crate) fn accept_giving_way(&mut self) {
+        let Ended { gave_way, outcome, udp_sender, udp_receiver, .. } = &mut self.ended;
+        if *gave_way {
+            *outcome = Outcome::Complete;
+            udp_sender.iter_mut().for_each(|end| end.outcome = Outcome::Complete);
+            udp_receiver.iter_mut().for_each(|end| end.outcome = Outcome::Complete);
+        }
+    }
+
     /// Datagrams left, and none came.
     pub(crate) fn carried_nothing(&self) -> bool {
         let sent = self.ended.udp_sender.as_ref().is_some_and(|end| end.sent > 0);

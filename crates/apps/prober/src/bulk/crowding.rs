@@ -41,8 +41,8 @@ impl Crowding {
 }
 
 /// What is said of a stream that was ended for this.
-pub(super) const GAVE_WAY: &str = "more than half of it was lost for three seconds and longer: the path carries less than when \
-                                   its rate was found, and nobody typed that; -b sets one";
+pub(crate) const GAVE_WAY: &str = "more than half of it was lost for three seconds in a row, at a rate that nobody typed: the \
+                                   path, or the receiving host, takes less of UDP than what the rate was found by; -b sets one";
 
 const WINDOW: Span = Span::from_secs(1);
 const ENOUGH: u32 = 3;

@@ -24,7 +24,14 @@ pub(super) fn warning(found: &Findings) -> Option<String> {
     } else {
         vec![down, up]
     };
-    outage::in_words(&[vec![idle(&found.idle), under_load(&found.tcp)], streams].concat())
+    let seen = outage::in_words(&[vec![idle(&found.idle), under_load(&found.tcp)], streams].concat());
+    seen.or_else(|| {
+        let silence = found.outlived?;
+        Some(format!(
+            "for {silence} nothing came of the responder, neither answers nor data: the path was out, or its host stood \
+             still, while none of what is counted was on its way"
+        ))
+    })
 }
 
 /// Of streams that ran at once: as often as the one that met more outages.
@@ -439,6 +446,18 @@ pub(super) mod tests {
         let want = "nothing came for 1.00 s to 3.10 s: 1000 of the 1000 lost datagrams down fell into such an outage";
         assert_eq!(told(3100).as_deref(), Some(want));
         assert_eq!(told(700), None, "it was over before the stream was");
+    }
+
+    /// An outage of three seconds fell into the end of a transfer, and was not named.
+    #[test]
+    fn an_outage_that_took_nothing_that_is_counted_is_told_by_the_session() {
+        let outlived = Some(Span::from_millis(3100));
+        let said = warning(&Findings { outlived, ..Findings::default() }).unwrap();
+        assert!(said.starts_with("for 3.10 s nothing came of the responder"), "{said}");
+        // What is counted tells more.
+        let idle = vec![run(100, 20..60)];
+        let said = warning(&Findings { idle, outlived, ..Findings::default() }).unwrap();
+        assert!(said.contains("40 of the 40 lost requests") && !said.contains("responder"), "{said}");
     }
 
     #[test]

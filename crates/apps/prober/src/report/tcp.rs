@@ -28,6 +28,8 @@ pub(crate) struct Seen {
     pub(crate) lately: Option<SendRate>,
     /// It was still speeding up when it ended.
     pub(crate) is_lower_bound: bool,
+    /// What came per second behind the last slice in which nothing came.
+    pub(crate) behind: Option<SendRate>,
     /// How long the warm-up took; absent where it was not over.
     pub(crate) warm_up: Option<Span>,
     /// An outage fell into it: the path carries more while it lasts.
@@ -60,8 +62,11 @@ pub(crate) fn seen(round: &TcpRound, round_trip: Span) -> Seen {
         let time: Span = ticks.iter().map(|tick| tick.length.or_zero()).sum();
         BitRate::mean(bytes, time).and_then(SendRate::new)
     };
+    let silent = counted.iter().rposition(|tick| tick.bytes == ByteCount(0));
+    let behind = silent.map_or(counted, |at| &counted[at + 1..]);
     Seen {
         lately: rate_of(last).filter(|_| last.len() > 1),
+        behind: rate_of(behind),
         rate: goodput(&[measured]).and_then(|goodput| SendRate::new(goodput.rate)),
         mean: BitRate::mean(bytes, time.max(planned(round).unwrap_or_default())).and_then(SendRate::new),
         is_lower_bound: measured.warm_up == warm_up::WarmUpEnd::NeverEnded,

@@ -14,6 +14,7 @@ use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 use netaware_wire::ethernet;
 
 use super::{Load, NOT_REPORTED, Path, mean_rate, worst};
+use crate::bulk::GAVE_WAY;
 use crate::transfer::UdpRound;
 
 /// One result per direction, in the order first run.
@@ -274,6 +275,8 @@ pub(super) fn warnings(rounds: &[UdpRound], is_unreachable: bool) -> Vec<String>
         let mut own = rounds.iter().filter(|round| round.order.plan.direction == direction);
         if let Some(since) = broke_off(rounds, direction) {
             warnings.push(format!("UDP {way}: {}; the stream was not measured to its end", ceased(&since)));
+        } else if own.clone().any(|round| round.ended.gave_way) {
+            warnings.push(format!("UDP {way}: the stream was ended before its time: {GAVE_WAY}"));
         } else if !is_unreachable && own.any(|round| round.ended.outcome == Outcome::Failed) {
             warnings.push(format!(
                 "UDP {way}: the stream did not end as planned; its figures stand for the time that was measured"
@@ -440,6 +443,20 @@ mod tests {
             UdpOrder::paced(Direction::Forward, Span::from_secs(6), 1472, rate, Span::from_millis(100));
         order.plan.gap_ps = Pace::Rate(rate).gap_ps(1472);
         UdpRound { order, ended, at_once: false, silence: None }
+    }
+
+    /// It ended with "the stream did not end as planned" alone, and nobody knew why.
+    #[test]
+    fn a_stream_that_gave_way_says_why_and_is_no_failure_among_other_phases() {
+        let sender = UdpSenderEnd { sent: 100, outcome: Outcome::Failed, ..UdpSenderEnd::default() };
+        let ended =
+            Ended { gave_way: true, outcome: Outcome::Failed, udp_sender: Some(sender), ..Ended::default() };
+        let mut round = round(ended);
+        round.accept_giving_way();
+        let outcomes = [round.ended.outcome, round.ended.udp_sender.as_ref().unwrap().outcome];
+        assert_eq!(outcomes, [Outcome::Complete; 2]);
+        let said = warnings(&[round], false);
+        assert!(said.iter().any(|it| it.contains(GAVE_WAY)), "{said:?}");
     }
 
     fn sender(sent: u64, not_sent: u64) -> UdpSenderEnd {

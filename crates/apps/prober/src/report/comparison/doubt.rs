@@ -167,7 +167,8 @@ fn outlasts(mut times: impl Iterator<Item = Span>, found: &Findings) -> bool {
 
 /// Whether nothing came of it while nothing came over the session's connection either.
 fn fell_into_silence(round: &UdpRound) -> bool {
-    round.silence.is_some() && round.carried_nothing()
+    let lasted = round.ended.udp_sender.as_ref().map(|end| end.elapsed);
+    round.carried_nothing() && round.silence >= lasted
 }
 
 fn unlike(rates: impl Iterator<Item = BitRate>, direction: Direction, version: &str) -> Option<String> {
