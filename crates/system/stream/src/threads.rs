@@ -44,10 +44,10 @@ pub(crate) fn is_ending() -> bool {
 
 /// For a program that is about to end, once it has let go of its streams: waits until their peers
 /// have everything, and for the threads behind them. It waits no longer for a stream whose peer has
-/// acknowledged nothing more for `patience` and four of its round trips, and for none of them longer
+/// acknowledged nothing more for `patience` and four of its round trips, and for no stream longer
 /// than a minute in all: a peer must not decide when a program ends. What a kernel does for plain
-/// sockets after their process, nobody does for these. Streams made afterwards are let go as soon as
-/// their peers have everything.
+/// sockets after their process, nobody does for these. Streams made afterwards are let go as soon
+/// as their peers have everything.
 ///
 /// Whether all threads have ended. Connections that are being tried are waited for a tenth of a
 /// second at most.
