@@ -2,8 +2,9 @@
 //!
 //! Bytes given to a plain socket are sent by the kernel though the program has ended. Bytes given
 //! to a stream are sent by a thread of the library, so the library waits for it when the program
-//! returns from `main` or calls `exit`: as long as the peer acknowledges more, however long that
-//! takes. A program that is killed or calls `_exit` takes with it what the peer does not have.
+//! returns from `main` or calls `exit`: as long as the peer acknowledges more, and no longer than a
+//! minute in all. A program that is killed or calls `_exit` takes with it what the peer does not
+//! have.
 
 use std::sync::OnceLock;
 

@@ -63,7 +63,11 @@ pub(crate) async fn carry(
                 Ok(()) => info!(
                     "#{number}: ended after {took}: {from_local} bytes from here, {to_local} bytes to here"
                 ),
-                Err(why) => warn!("#{number}: the other relay may lack the last bytes: {why}"),
+                Err(why) => {
+                    // It no longer counts among the connections, so it must not be kept either.
+                    stream.shutdown(Shutdown::Both);
+                    warn!("#{number}: the other relay may lack the last bytes: {why}");
+                }
             }
         }
         Err(why) => {

@@ -125,7 +125,7 @@ impl Bound {
     /// # Errors
     /// An address cannot be listened on.
     pub fn near(near: Near, settings: Settings) -> Result<Self, RelayError> {
-        let runtime = runtime()?;
+        let runtime = runtime(settings.max)?;
         let lobby = runtime.block_on(async { near::listen(&near) })?;
         Ok(Self { runtime, shared: Shared::new(settings), part: Part::Near(near, lobby) })
     }
@@ -137,7 +137,8 @@ impl Bound {
     pub fn far(far: Far, settings: Settings) -> Result<Self, RelayError> {
         let doors = far::listen(&far, &settings)?;
         let shared = Shared::new(settings);
-        Ok(Self { runtime: runtime()?, shared, part: Part::Far(Arc::new(far), doors) })
+        let runtime = runtime(shared.settings.max)?;
+        Ok(Self { runtime, shared, part: Part::Far(Arc::new(far), doors) })
     }
 
     /// Where it listens.
@@ -176,9 +177,17 @@ impl Bound {
     }
 }
 
-fn runtime() -> io::Result<Runtime> {
+fn runtime(max: usize) -> io::Result<Runtime> {
     let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_THREADS));
-    Builder::new_multi_thread().worker_threads(threads).thread_name("relay").enable_all().build()
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(threads).max_blocking_threads(blocking_threads(max)).thread_name("relay");
+    builder.enable_all().build()
+}
+
+/// The most threads for what blocks, where there are `max` connections at most. Each holds one
+/// while it connects, looks up a name or drains, so none has to wait for those that drain slowly.
+fn blocking_threads(max: usize) -> usize {
+    max.min(Semaphore::MAX_PERMITS) + SPARE_THREADS
 }
 
 /// What both ends do to a plain connection: small writes go at once, a vanished host is noticed in
@@ -195,5 +204,21 @@ pub(crate) fn reset(socket: &TcpStream) {
 }
 
 const MOST_THREADS: usize = 4;
+/// For names that are still looked up though whoever asked has given up.
+const SPARE_THREADS: usize = 64;
 /// For connections that are told to end now.
 const GIVING_UP: Span = Span::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_that_drain_slowly_leave_threads_for_those_that_connect() {
+        // 512 is what a runtime has without being asked.
+        for max in [1, 256, 512, 2000, usize::MAX] {
+            let most = blocking_threads(max);
+            assert!(most > max.min(Semaphore::MAX_PERMITS), "{most} threads for {max} connections");
+        }
+    }
+}

@@ -12,7 +12,7 @@ use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::dual::Join;
 
-use crate::draining::{Draining, MOST_PATIENCE};
+use crate::draining::{Draining, MOST_PATIENCE, STEP};
 use crate::leader::Who;
 use crate::opening;
 use crate::shared::Shared;
@@ -158,8 +158,8 @@ impl Keeper {
     fn is_done(&mut self, state: &State) -> bool {
         let now = clock::now();
         let acked = state.stream.acked();
-        let draining = self.draining.get_or_insert_with(|| Draining::new(now, acked));
-        draining.look(now, acked);
+        let draining = self.draining.get_or_insert_with(|| Draining::new(now, acked, STEP));
+        draining.look(now, acked, state.kept.len());
         match state.stream.standing() {
             _ if threads::is_ending() && state.stream.is_delivered() => true,
             // An acceptor stays for a peer that may have missed the last acknowledgement.

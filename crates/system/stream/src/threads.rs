@@ -44,9 +44,10 @@ pub(crate) fn is_ending() -> bool {
 
 /// For a program that is about to end, once it has let go of its streams: waits until their peers
 /// have everything, and for the threads behind them. It waits no longer for a stream whose peer has
-/// acknowledged nothing more for `patience` and four of its round trips, or for a minute. What a
-/// kernel does for plain sockets after their process, nobody does for these. Streams made
-/// afterwards are let go as soon as their peers have everything.
+/// acknowledged nothing more for `patience` and four of its round trips, and for no stream longer
+/// than a minute in all: a peer must not decide when a program ends. What a kernel does for plain
+/// sockets after their process, nobody does for these. Streams made afterwards are let go as soon
+/// as their peers have everything.
 ///
 /// Whether all threads have ended. Connections that are being tried are waited for a tenth of a
 /// second at most.
@@ -54,7 +55,7 @@ pub fn settle(patience: Span) -> bool {
     ENDING.store(true, Ordering::Release);
     let mut look_at = clock::now();
     let tried_until = look_at + patience.min(TRIED);
-    let awaited = |running| Awaited { running, draining: Draining::new(look_at, 0) };
+    let awaited = |running| Awaited { running, draining: Draining::new(look_at, 0, ANY) };
     let mut all: Vec<_> = std::mem::take(&mut *running()).into_iter().map(awaited).collect();
     all.iter().filter_map(Awaited::keeps).for_each(|shared| shared.call_back());
     loop {
@@ -71,7 +72,7 @@ pub fn settle(patience: Span) -> bool {
             }
         }
         let waits = |one: &Awaited| match one.running.keeps {
-            Some(_) => !one.draining.is_stuck(now, patience),
+            Some(_) => !one.draining.has_had_its_time(now, patience),
             None => now < tried_until,
         };
         if !left.iter().any(waits) {
@@ -103,7 +104,7 @@ impl Awaited {
             for info in state.links.iter().flatten().filter_map(Link::info) {
                 self.draining.takes(info.rtt);
             }
-            self.draining.look(now, state.stream.acked());
+            self.draining.look(now, state.stream.acked(), state.kept.len());
         }
     }
 }
@@ -113,5 +114,7 @@ fn running() -> MutexGuard<'static, Vec<Running>> {
 }
 
 const TRIED: Span = Span::from_millis(100);
+/// Each byte is progress where the time in all has a bound: slow paths need no less patience.
+const ANY: u64 = 1;
 /// Between looks at what peers have acknowledged.
 const LOOK_EVERY: Span = Span::from_millis(20);

@@ -196,7 +196,10 @@ impl Channel {
     pub(crate) fn finish(mut self, deadline: Mono) -> Result<(), Broken> {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
-            self.flush(&mut |_| Ok(()))?;
+            // A full window of an end that acknowledges nothing must not hold this one.
+            self.flush(&mut |_| {
+                if clock::now() < deadline { Ok(()) } else { Err(Broken::Stream(ErrorKind::TimedOut.into())) }
+            })?;
         }
         self.stream.finish(deadline).map_err(Broken::Stream)
     }

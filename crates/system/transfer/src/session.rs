@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 
 use netaware_io::clock;
@@ -97,8 +97,9 @@ impl Session {
         self.report.ended = ended.err();
         let came_to_its_end = self.report.ended.is_none();
         (self.tell)(Event::Ended { transfer: self.transfer, report: self.report });
-        let patience = if came_to_its_end { Span::from_secs(5) } else { Span::from_secs(1) };
-        let _ = self.channel.finish(clock::now() + patience);
+        let most = if came_to_its_end { MOST_LAST_WORDS } else { Span::ZERO };
+        let patience = if came_to_its_end { LAST_WORDS } else { LAST_REFUSAL };
+        end_stream(self.channel, patience, most);
         came_to_its_end
     }
 
@@ -339,6 +340,51 @@ impl Session {
     }
 }
 
+/// Waits until the sender has everything and has ended as well: as long as it acknowledges more
+/// within each `patience` and four round trips, until `most` is over. A stream that is not finished
+/// then is given up: it does not count as a transfer any more, so a sender could hold any number.
+fn end_stream(channel: Channel, patience: Span, most: Span) {
+    let stream = channel.stream().clone();
+    let status = stream.status();
+    let round_trips = [status.v4, status.v6].into_iter().flatten().filter_map(|link| link.round_trip);
+    let round_trip = round_trips.max().unwrap_or(Span::ZERO);
+    let patience = (patience + round_trip * ROUND_TRIPS).min(LONGEST_PATIENCE);
+    let until = clock::now() + most;
+    let mut channel = Some(channel);
+    let finished = while_it_moves(
+        || stream.status().acknowledged,
+        || clock::now() < until,
+        || {
+            let deadline = clock::now() + patience;
+            match channel.take() {
+                Some(channel) => channel.finish(deadline).is_ok(),
+                None => stream.finish(deadline).is_ok(),
+            }
+        },
+    );
+    if !finished {
+        stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// Waits again each time that more was acknowledged meanwhile and there is time; whether a wait was
+/// enough.
+fn while_it_moves(
+    acknowledged: impl Fn() -> u64,
+    is_time_left: impl Fn() -> bool,
+    mut wait: impl FnMut() -> bool,
+) -> bool {
+    loop {
+        let before = acknowledged();
+        if wait() {
+            return true;
+        }
+        if acknowledged() == before || !is_time_left() {
+            return false;
+        }
+    }
+}
+
 /// A sender that does not listen does not hold a receiver.
 fn in_time(deadline: Mono) -> impl FnMut(&DualStream) -> Result<(), Broken> {
     move |_| if clock::now() < deadline { Ok(()) } else { Err(Broken::Silent(SILENCE)) }
@@ -351,6 +397,53 @@ const GREETING: Span = Span::from_secs(10);
 /// For another transfer that brings the same file.
 const BUSY_PATIENCE: Span = Span::from_secs(8);
 const SHOWN_EVERY: Span = Span::from_millis(100);
+/// For the sender to have the end of a transfer, without acknowledging any more of it.
+const LAST_WORDS: Span = Span::from_secs(5);
+/// The same in all, while it acknowledges more.
+const MOST_LAST_WORDS: Span = Span::from_secs(60);
+/// For the sender to have why a transfer is broken off.
+const LAST_REFUSAL: Span = Span::from_secs(1);
+/// These come on top.
+const ROUND_TRIPS: i64 = 4;
+/// Round trips are what the other end makes of them.
+const LONGEST_PATIENCE: Span = Span::from_secs(10);
 /// A shorter file takes its place in no time.
 const QUICKLY: u64 = 1 << 20;
 const MOST_FAILURES: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_sender_that_acknowledges_a_byte_at_a_time_does_not_hold_a_stream_for_ever() {
+        let (acknowledged, waits) = (Cell::new(0_u64), Cell::new(0));
+        let wait = || {
+            acknowledged.set(acknowledged.get() + 1);
+            waits.set(waits.get() + 1);
+            false
+        };
+        assert!(!while_it_moves(|| acknowledged.get(), || waits.get() < 12, wait));
+        assert_eq!(waits.get(), 12);
+    }
+
+    #[test]
+    fn a_sender_on_a_slow_path_is_waited_for_again_and_one_that_is_stuck_is_not() {
+        let acknowledged = Cell::new(0_u64);
+        let slow = || {
+            acknowledged.set(acknowledged.get() + 40_000);
+            acknowledged.get() == 120_000
+        };
+        assert!(while_it_moves(|| acknowledged.get(), || true, slow));
+
+        let mut waits = 0;
+        let stuck = || {
+            waits += 1;
+            false
+        };
+        assert!(!while_it_moves(|| 7, || true, stuck));
+        assert_eq!(waits, 1);
+    }
+}

@@ -1,8 +1,8 @@
 //! How long the other end has given no sign of life, from the sender's side.
 //!
 //! While the last bytes of a file drain the receiver has nothing to say: what it acknowledges shows
-//! that it is there. Acknowledgements of "wait" show nothing, because a host acknowledges for a
-//! receiver that hangs, too, so that only what was said before the waiting counts.
+//! that it is there. A host acknowledges for a receiver that hangs, too, so acknowledgements of
+//! "wait" show nothing. Only what was said before the waiting counts.
 
 use netaware_units::{Mono, Span};
 

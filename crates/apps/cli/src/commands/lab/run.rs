@@ -5,6 +5,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -45,6 +47,7 @@ impl Run {
         let loaded = scenarios::load(&self.scenario)?;
         let asked = Asked::default();
         asked.listen()?;
+        let reporter = Reporter::start(|report| eprintln!("lab: {report}"))?;
         let options = LabOptions {
             prefix: self.lab.prefix.clone(),
             scenario_name: loaded.name.clone(),
@@ -58,15 +61,61 @@ impl Run {
         if background.is_some() {
             await_listener(&self.lab.prefix, Side::B, LISTENS_WITHIN);
         }
-        let ended = foreground(&lab, near, &asked);
+        let ended = foreground(&lab, near, &asked, &reporter);
         if let Some(child) = &mut background {
             let ended = end_child_sooner(child, PATIENCE, &asked.at_once);
             ended.context("cannot end the program on host b")?;
         }
         let report = lab.end()?;
+        reporter.finish();
         tell(&report);
-        let code = code(ended?);
-        Ok(if asked.at_once.is_raised() { Exit::NotMeasured } else { Exit::Program(code) })
+        Ok(ended?.exit())
+    }
+}
+
+/// How the program on host a ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Ended {
+    /// By itself, or in the time that it was given for it.
+    InTime(ExitStatus),
+    /// Somebody did not want to wait for it.
+    AtOnce,
+}
+
+impl Ended {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::InTime(status) => Exit::Program(code(*status)),
+            Self::AtOnce => Exit::NotMeasured,
+        }
+    }
+}
+
+/// Prints how the path does from a thread of its own. Nobody may read what is printed, and the loop
+/// that obeys signals must not wait for that.
+#[derive(Debug)]
+struct Reporter {
+    reports: Sender<Report>,
+    thread: JoinHandle<()>,
+}
+
+impl Reporter {
+    fn start(print: impl Fn(Report) + Send + 'static) -> anyhow::Result<Self> {
+        let (reports, to_print) = channel();
+        let printing = move || to_print.iter().for_each(print);
+        let thread = std::thread::Builder::new().name("reports".into()).spawn(printing);
+        Ok(Self { reports, thread: thread.context("cannot start a thread for reports")? })
+    }
+
+    fn print(&self, report: Report) {
+        // A thread that has failed to print changes nothing of what is to be done.
+        let _ = self.reports.send(report);
+    }
+
+    /// Waits until all is printed.
+    fn finish(self) {
+        drop(self.reports);
+        let _ = self.thread.join();
     }
 }
 
@@ -117,18 +166,24 @@ fn background(lab: &Lab, words: &[OsString]) -> anyhow::Result<Child> {
     command.spawn().context("cannot start the program on host b")
 }
 
-fn foreground(lab: &Lab, words: &[OsString], asked: &Asked) -> anyhow::Result<ExitStatus> {
+fn foreground(lab: &Lab, words: &[OsString], asked: &Asked, reporter: &Reporter) -> anyhow::Result<Ended> {
     let mut child = on(lab, Side::A, words)?.spawn().context("cannot start the program on host a")?;
+    wait(&mut child, asked, || reporter.print(lab.report()))
+}
+
+/// What is asked for after it has ended does not change how it ended.
+fn wait(child: &mut Child, asked: &Asked, report: impl Fn()) -> anyhow::Result<Ended> {
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(status);
+            return Ok(Ended::InTime(status));
         }
         if asked.report.swap(false, Ordering::AcqRel) {
-            eprintln!("lab: {}", lab.report());
+            report();
         }
         if asked.end.is_raised() {
-            let ended = end_child_sooner(&mut child, PATIENCE, &asked.at_once);
-            return ended.context("cannot end the program on host a");
+            let ended = end_child_sooner(child, PATIENCE, &asked.at_once);
+            let status = ended.context("cannot end the program on host a")?;
+            return Ok(if asked.at_once.is_raised() { Ended::AtOnce } else { Ended::InTime(status) });
         }
         clock::sleep(LOOK_EVERY);
     }
@@ -165,6 +220,36 @@ mod tests {
         for bad in [":::", "a :::", "::: b", "a ::: b ::: c", ""] {
             assert!(split(&words(bad)).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_program_that_has_ended_counts_whatever_signals_come_afterwards() {
+        let asked = Asked::default();
+        let mut over = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
+        over.wait().unwrap();
+        let mut runs = Command::new("sleep").arg("100").spawn().unwrap();
+        asked.end.raise();
+        asked.at_once.raise();
+        let ended = wait(&mut over, &asked, || ()).unwrap();
+        assert_eq!(ended, Ended::InTime(ExitStatus::from_raw(7 << 8)));
+        assert_eq!(ended.exit(), Exit::Program(7));
+        let ended = wait(&mut runs, &asked, || ()).unwrap();
+        assert_eq!(ended, Ended::AtOnce);
+        assert_eq!(ended.exit(), Exit::NotMeasured);
+    }
+
+    #[test]
+    fn a_report_that_nobody_reads_does_not_hold_who_asks_for_it() {
+        let (reads, read) = channel::<()>();
+        let stuck = move |_| {
+            let _ = read.recv();
+        };
+        let reporter = Reporter::start(stuck).unwrap();
+        for _ in 0..1000 {
+            reporter.print(Report::default());
+        }
+        drop(reads);
+        reporter.finish();
     }
 
     #[test]
