@@ -227,7 +227,7 @@ export const S = {
   caps: {
     duration: (cap: string) => `the server's owner allows tests of no more than ${cap}: what was asked for longer was cut to it`,
     streams: (cap: number, asked: number) => `the server's owner allows no more than ${cap} parallel streams: ${asked} were asked for`,
-    bytes: (cap: string) => `the server's owner allows transfers of no more than ${cap}: one that had moved so much ended by it`,
+    bytes: (cap: string) => `the server's owner allows transfers of no more than ${cap}: a transfer ends when it has moved that much`,
     rate: (cap: string) => `the server's owner caps the rate at ${cap}`,
   },
 

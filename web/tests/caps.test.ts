@@ -1,14 +1,15 @@
 import { expect, test } from "vitest";
 import { matrixEnds } from "../src/measure/datagramTests";
 import type { DatagramRun, MatrixSpec, QuickSpec, TransferRun } from "../src/measure/messages";
+import type { Limits } from "../src/measure/session";
 import { matrixCounts, senderTick } from "../src/measure/tests";
 import { arrivals } from "../src/pure/arrivals";
-import { capsTold } from "../src/pure/caps";
+import { BLOCK, capsTold, reachesRate } from "../src/pure/caps";
 import { matrixOf, recordOf } from "../src/pure/record";
 import { countsDatagrams, countsOf } from "../src/pure/report";
 import { SEVENTEEN_PAIRS, transfers } from "../src/pure/matrixPlan";
 import { matrixMs, quickMs, stepMs } from "../src/pure/timePlan";
-import { around, measured } from "./fixture";
+import { around, matrixRun, measured, ticks } from "./fixture";
 
 const NONE = { duration: null, rate: null, bytes: null, streams: null };
 const QUICK: QuickSpec = {
@@ -16,19 +17,54 @@ const QUICK: QuickSpec = {
 };
 
 test("what an owner's cap made shorter is said", () => {
-  expect(capsTold(QUICK)).toEqual([]);
-  const told = capsTold({ ...QUICK, limits: { duration: 1e9, rate: 5e6, bytes: 10e6, streams: 1 } });
+  const { versions } = measured();
+  expect(capsTold(QUICK, versions)).toEqual([]);
+  // 80 Mbit/s and 30 MB down.
+  const told = capsTold({ ...QUICK, limits: { duration: 1e9, rate: 80e6, bytes: 30e6, streams: 1 } }, versions);
   expect(told).toHaveLength(4);
-  for (const [n, part] of ["1.00 s", "1 parallel streams: 3 were asked for", "10 MB", "5.00 Mbit/s"].entries()) expect(told[n]).toContain(part);
-  expect(capsTold({ ...QUICK, limits: { duration: 60e9, rate: null, bytes: null, streams: 3 } })).toEqual([]);
+  for (const [n, part] of ["1.00 s", "1 parallel streams: 3 were asked for", "30 MB", "80.0 Mbit/s"].entries()) expect(told[n]).toContain(part);
+  expect(capsTold({ ...QUICK, limits: { duration: 60e9, rate: null, bytes: null, streams: 3 } }, versions)).toEqual([]);
   const made = recordOf(measured(), { ...around, caps: told });
   for (const each of told) expect(made.warnings).toContain(each);
 });
 
+test("caps far above what the path carried are not said to have changed anything", () => {
+  const { versions } = measured();
+  const told = (limits: Partial<Limits>) => capsTold({ ...QUICK, limits: { ...NONE, ...limits } }, versions);
+  expect(told({ bytes: 100e9, rate: 10e9 })).toEqual([]);
+  expect(told({ rate: 90e6 })).toEqual([]);
+  expect(told({ rate: 88e6 })).toHaveLength(1);
+  expect(told({ bytes: 30e6 + BLOCK })).toEqual([]);
+  expect(told({ bytes: 30e6 + BLOCK - 1 })).toHaveLength(1);
+  expect(capsTold({ ...QUICK, limits: { ...NONE, rate: 1e6, bytes: 1e6 } }, [])).toEqual([]);
+});
+
+test("a rate is reached by a transfer that kept to it for a second, or all of its time", () => {
+  expect(reachesRate(ticks(80, 3), 80e6)).toBe(true);
+  expect(reachesRate([...ticks(10, 30), ...ticks(80, 10)], 80e6)).toBe(true);
+  expect(reachesRate([...ticks(10, 30), ...ticks(80, 5)], 80e6)).toBe(false);
+  expect(reachesRate([], 80e6)).toBe(false);
+});
+
+test("streams of datagrams that an owner's cap slowed or ended are said", () => {
+  const sent = { sent: 10, notSent: 0, bytes: 2000, elapsed: 5e6, late: 0, worstLateness: 0, broken: false };
+  const stream: DatagramRun = { direction: "up", outcome: "complete", length: 200, gap: 16e6, page: { did: "send", sent }, discarded: 0 };
+  const versions = [{ version: "IPv4" as const, address: "192.0.2.1", streams: [stream] }];
+  const told = (limits: Partial<Limits>) => capsTold({ ...QUICK, limits: { ...NONE, ...limits } }, versions);
+  expect(told({ rate: 100e3 })).toHaveLength(1);
+  expect(told({ rate: 1e6, bytes: 1e6 })).toEqual([]);
+  expect(told({ bytes: 2100 })).toHaveLength(1);
+  expect(told({ bytes: 2200 })).toEqual([]);
+});
+
 test("of a matrix only what can cut its transfers is said", () => {
   const spec: MatrixSpec = { kind: "matrix", candidates: [], versions: [], limits: { ...NONE, bytes: 1e6, streams: 1 }, key: "", roundTripMs: 0, way: "up", plan: [] };
-  expect(capsTold(spec)).toEqual([]);
-  expect(capsTold({ ...spec, limits: { ...NONE, duration: 1e9 } })).toHaveLength(1);
+  // 9 kB in 8 ms of the server's time, half as fast in the page's.
+  const versions = [{ version: "IPv4" as const, address: "192.0.2.1", matrix: [matrixRun(10_000, 1000, 0, 8e6)] }];
+  expect(capsTold(spec, versions)).toEqual([]);
+  expect(capsTold({ ...spec, limits: { ...NONE, duration: 1e9 } }, versions)).toHaveLength(1);
+  expect(capsTold({ ...spec, limits: { ...NONE, rate: 9e6 } }, versions)).toHaveLength(1);
+  expect(capsTold({ ...spec, limits: { ...NONE, rate: 11e6 } }, versions)).toEqual([]);
 });
 
 test("the place in the queue that is asked for lasts on a path of 300 ms", () => {

@@ -19,6 +19,37 @@ test("a phase that failed is not made up for by a later one that went well", () 
   expect(made.unreachable).toBeUndefined();
 });
 
+/** The command line shows the warnings of a record, and said nothing of the phases of a page that failed. */
+test("why a phase failed is a warning of the record, once", () => {
+  const run = measured();
+  const [v4] = run.versions;
+  const warningsOf = (change: Partial<typeof v4>) => {
+    const made = recordOf({ ...run, versions: [{ ...v4!, ...change }] }, around).warnings;
+    return made.filter((warning) => warning.includes("the connection"));
+  };
+  const closed = "the connection was closed";
+  expect(warningsOf({})).toEqual([]);
+  expect(warningsOf({ troubles: { latency: closed, loss: closed } })).toEqual([`IPv4: latency failed: ${closed}`, `IPv4: loss failed: ${closed}`]);
+  // Nothing of it was stored.
+  expect(warningsOf({ down: undefined, troubles: { down: closed } })).toEqual([`IPv4: down failed: ${closed}`]);
+  // What there is of it ended early, for the same reason.
+  const down = { ...v4!.down!, outcome: "failed" as const, reason: closed };
+  expect(warningsOf({ down, troubles: { down: closed } })).toEqual([`IPv4 down: the transfer ended early: ${closed}`]);
+  const { reason: _, ...slices } = down;
+  expect(warningsOf({ down: { ...slices, outcome: "interrupted" }, troubles: { down: closed } })).toEqual([`IPv4 down: the transfer ended early: ${closed}`]);
+  // The same reason of the other direction says nothing of this one.
+  expect(warningsOf({ down, up: undefined, troubles: { up: closed, down: closed } })).toEqual([`IPv4: up failed: ${closed}`, `IPv4 down: the transfer ended early: ${closed}`]);
+});
+
+test("a step of a matrix that failed is among those that did not move all, and nothing else is said of it", () => {
+  const refused = { bytes: 1000, block: 100, protocol: "tcp", round: 1, way: "up", outcome: "failed", reason: "the lease is over" } as const;
+  const run = measured();
+  const matrix = [matrixRun(1000, 100, 0, 1e6), refused];
+  const versions = [{ version: "IPv4" as const, address: "192.0.2.1", matrix, troubles: { up: "the lease is over" } }];
+  const warnings = recordOf({ ...run, versions }, around).warnings.filter((warning) => warning.includes("the lease"));
+  expect(warnings).toEqual(["IPv4: 1 of 2 transfers did not begin or did not move all of their bytes: the lease is over"]);
+});
+
 test("an upload that the server calls interrupted makes the run one that ended early", () => {
   const run = measured();
   run.versions[0]!.up!.outcome = "interrupted";

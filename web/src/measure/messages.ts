@@ -190,6 +190,7 @@ export interface TransferRun {
   report?: Record<string, unknown>;
   streamEnds: Record<string, unknown>[];
   loaded?: EchoRun;
+  /** It was as fast as the server's owner allows. */
   capped: boolean;
 }
 

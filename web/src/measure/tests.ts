@@ -3,6 +3,7 @@
 // The order of things is docs/protocol.md §3: open, opened, attach, ready, start, started, finished.
 
 import { arrivals, type SenderTick } from "../pure/arrivals";
+import { BLOCK, reachesRate } from "../pure/caps";
 import type { RoundTrip } from "../pure/delay";
 import type { Transfer, Way } from "../pure/matrixPlan";
 import { outcomeOfBytes, outcomeOfDown, type Received } from "../pure/outcome";
@@ -95,7 +96,7 @@ export async function transfer(line: Line, direction: "down" | "up", wish: Trans
   const run = direction === "down" ? await down(line, plan, wish.onTicks) : await up(line, plan, wish.onTicks);
   echoes.stop();
   run.loaded = await echoes.finished;
-  run.capped = line.limits.rate !== null;
+  run.capped = line.limits.rate !== null && reachesRate(run.ticks, line.limits.rate);
   return run;
 }
 
@@ -336,7 +337,6 @@ const LOADED_SPACING = 50e6;
 const LOADED_AFTER_MS = 3000;
 /** From asking for a transfer to its first byte, and from its last one to the server's report. */
 const TRANSFER_ROUND_TRIPS = 8;
-const BLOCK = 65_536;
 const TICK = 100e6;
 const PATIENCE_MS = 10_000;
 /** Slow start carries the largest cell in five; each loss costs two more. */

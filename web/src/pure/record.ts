@@ -215,6 +215,7 @@ export interface Circumstances {
 
 export function recordOf(measured: Measured, around: Circumstances): NetRecord {
   const responder = measured.versions.find((version) => version.responder)?.responder;
+  const versions = versionsOf(measured);
   return {
     schema: SCHEMA_VERSION,
     id: uuidV7(around.startedAt, around.random),
@@ -228,8 +229,8 @@ export function recordOf(measured: Measured, around: Circumstances): NetRecord {
     ...(around.label ? { label: around.label } : {}),
     prober: around.prober,
     ...(responder ? { responder: hostOf(responder) } : {}),
-    versions: versionsOf(measured),
-    warnings: warningsOf(measured, around),
+    versions,
+    warnings: warningsOf(measured, versions, around),
   };
 }
 
@@ -243,7 +244,9 @@ function coarseClock({ clockStep }: Instrument): { clock?: string } {
  * record that will replace it.
  */
 export function partialRecordOf(measured: Measured, around: Circumstances): NetRecord | undefined {
-  return measured.outcome === "failed" ? undefined : { ...recordOf({ ...measured, outcome: "interrupted" }, around), warnings: [S.record.cutOff, ...warningsOf(measured, around)] };
+  if (measured.outcome === "failed") return undefined;
+  const record = recordOf({ ...measured, outcome: "interrupted" }, around);
+  return { ...record, warnings: [S.record.cutOff, ...record.warnings] };
 }
 
 function versionsOf(measured: Measured): VersionResult[] {
@@ -490,9 +493,9 @@ export function rangeOf(values: readonly number[]): Interval | undefined {
   return { estimate: middle, lo: sorted[0]!, hi: sorted[sorted.length - 1]!, confidence: 1 - 2 ** (1 - sorted.length) };
 }
 
-function warningsOf(measured: Measured, { hidden, caps }: Pick<Circumstances, "hidden" | "caps">): string[] {
+function warningsOf(measured: Measured, versions: readonly VersionResult[], { hidden, caps }: Pick<Circumstances, "hidden" | "caps">): string[] {
   const { instrument } = measured;
-  const warnings: string[] = [...measured.versions.flatMap(cuts), ...caps, ...lossWarnings(measured)];
+  const warnings: string[] = [...failures(measured, versions), ...measured.versions.flatMap(cuts), ...caps, ...lossWarnings(measured)];
   if (instrument.clockStep >= COARSE_NS) {
     warnings.push(S.record.coarse(showSpan(instrument.clockStep)));
   }
@@ -513,15 +516,42 @@ function warningsOf(measured: Measured, { hidden, caps }: Pick<Circumstances, "h
   return warnings;
 }
 
+/** Why phases failed, without those of which `cuts` says it. */
+function failures(measured: Measured, versions: readonly VersionResult[]): string[] {
+  return versions.flatMap(({ version, failed_phases: phases = [] }) => {
+    const of = measured.versions.find((each) => each.version === version);
+    const unsaid = phases.filter(({ stage, reason }) => !of || !isSaidOfTransfers(of, stage, reason));
+    return unsaid.map(({ stage, reason }) => S.record.failed(version, stage, reason));
+  });
+}
+
+function isSaidOfTransfers(of: MeasuredVersion, stage: string, reason: string): boolean {
+  if (stage !== "down" && stage !== "up") return false;
+  return isCut(of[stage]) || cutMatrix(of).reason === reason;
+}
+
 /** What of a version ended early. */
-function cuts({ version, down, up, streams = [], matrix = [], noDatagrams }: MeasuredVersion): string[] {
-  const transfers = [down, up].flatMap((run) => (run && run.outcome !== "complete" ? [S.record.cutTransfer(version, run.direction, run.reason ?? "")] : []));
+function cuts(of: MeasuredVersion): string[] {
+  const { version, down, up, streams = [], troubles } = of;
+  // The last attempt is why there is no whole transfer.
+  const why = (run: TransferRun) => troubles?.[run.direction] ?? run.reason ?? "";
+  const transfers = [down, up].flatMap((run) => (isCut(run) ? [S.record.cutTransfer(version, run.direction, why(run))] : []));
   const echoes = [down, up].flatMap((run) => (run?.loaded?.broken === undefined ? [] : [S.record.cutEchoes(version, run.direction, run.loaded.broken)]));
-  const flows = streams.flatMap((run) => (run.outcome === "complete" ? [] : [S.record.cutStream(version, run.direction)]));
+  const flows = streams.flatMap((run) => (isCut(run) ? [S.record.cutStream(version, run.direction)] : []));
+  const { cut, all, reason = "" } = cutMatrix(of);
+  return [...transfers, ...flows, ...echoes, ...(cut > 0 ? [S.record.cutRuns(version, cut, all, reason)] : [])];
+}
+
+function isCut<T extends { outcome: Outcome }>(run: T | undefined): run is T {
+  return run !== undefined && run.outcome !== "complete";
+}
+
+/** How many transfers of a matrix did not move all, and the first reason. Those that had no channel are left out. */
+function cutMatrix({ matrix = [], noDatagrams }: MeasuredVersion): { cut: number; all: number; reason?: string } {
   const runs = matrix.filter((run) => !(noDatagrams && run.protocol === "udp"));
-  const cut = runs.filter((run) => run.outcome !== "complete");
-  const reason = cut.find((run) => run.reason !== undefined)?.reason ?? "";
-  return [...transfers, ...flows, ...echoes, ...(cut.length > 0 ? [S.record.cutRuns(version, cut.length, runs.length, reason)] : [])];
+  const cut = runs.filter(isCut);
+  const reason = cut.find((run) => run.reason !== undefined)?.reason;
+  return { cut: cut.length, all: runs.length, ...(reason === undefined ? {} : { reason }) };
 }
 
 function lossWarnings(measured: Measured): string[] {

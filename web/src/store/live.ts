@@ -129,15 +129,15 @@ async function measure(spec: Spec, purpose: Purpose): Promise<NetRecord | undefi
   }
   const [watch, awake] = [new VisibilityWatch(), await stayAwake()];
   const begun = { startedAt: Date.now(), random: crypto.getRandomValues(new Uint8Array(10)) };
-  const around = (hidden: number) => ({ ...surroundings(purpose), ...begun, hidden, caps: capsTold(spec) });
+  const around = (measured: Measured, hidden: number) => ({ ...surroundings(purpose), ...begun, hidden, caps: capsTold(spec, measured.versions) });
   // A page that is killed in the middle finds what there was when it opens again.
   const keepPartial = (measured: Measured) => {
-    const record = partialRecordOf(measured, around(watch.soFar));
+    const record = partialRecordOf(measured, around(measured, watch.soFar));
     if (record) void keepForLater({ id: record.id, record, ...purpose.keepAs });
   };
   try {
     const measured = await run(spec, keepPartial);
-    return await conclude(measured, purpose, around(watch.stop()));
+    return await conclude(measured, purpose, around(measured, watch.stop()));
   } finally {
     release();
     watch.stop();

@@ -150,14 +150,12 @@ function Loaded({ tcp, clockStep }: { tcp: TcpResult | undefined; clockStep: num
 }
 
 function Warnings({ record }: { record: NetRecord }) {
-  const failed = record.versions.flatMap((version) => (version.failed_phases ?? []).map((phase) => S.record.failed(version.version, phase.stage, phase.reason)));
-  const all = [...failed, ...record.warnings];
-  if (all.length === 0) return null;
+  if (record.warnings.length === 0) return null;
   return (
     <section class="card quiet" aria-label={S.pedigree.warnings}>
       <h2>{S.pedigree.warnings}</h2>
       <ul class="plain">
-        {all.map((warning) => (
+        {record.warnings.map((warning) => (
           <li key={warning}>{warning}</li>
         ))}
       </ul>

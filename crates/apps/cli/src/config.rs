@@ -28,6 +28,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use layer::{Layer, Setting};
 
+use crate::flags::host::Host;
+
 /// Where settings may come from, weakest first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sources {
@@ -84,6 +86,9 @@ pub(crate) fn merged(
     }
     for name in chosen.typed().into_iter().chain(chosen.scanned()) {
         chosen.silence(&mut kept, &name);
+    }
+    if chosen.host_has_port() {
+        chosen.silence(&mut kept, "port");
     }
     let (head, tail) = typed.split_at((1 + chosen.path.len()).min(typed.len()));
     let settings = kept.iter().flat_map(|(name, setting)| setting.words(chosen.action(name), name));
@@ -148,6 +153,13 @@ impl<'a> Chosen<'a> {
     fn scanned(&self) -> Vec<String> {
         let scans = self.matches.try_get_many::<String>("scan").ok().flatten().into_iter().flatten();
         scans.filter_map(|scan| Some(scan.split_once('=')?.0.to_owned())).collect()
+    }
+
+    /// Whether HOST on the command line is HOST:PORT. Such a port is stronger than `port` of a file
+    /// or of the environment, just as a typed `--port` is.
+    fn host_has_port(&self) -> bool {
+        let host = self.matches.try_get_one::<Host>("host").ok().flatten();
+        host.is_some_and(|host| host.port.is_some())
     }
 
     /// Removes a flag and the others of its groups from what weaker layers said.

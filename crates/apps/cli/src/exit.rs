@@ -78,8 +78,8 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
     sentence.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Whether it says no more than that whoever reads standard output has read enough. A command that
-/// only prints is done then. Sockets and the pipes of children break, too, and those are errors.
+/// Whether the error is only that the reader of standard output has gone. A command that only
+/// prints is done then. Sockets and the pipes of children break, too, and those are errors.
 pub(crate) fn is_reader_gone(error: &anyhow::Error) -> bool {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()?.get_ref());
     causes.any(|cause| cause.downcast_ref::<ReaderGone>().is_some())

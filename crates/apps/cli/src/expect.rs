@@ -234,7 +234,7 @@ mod tests {
         for name in ["udp.loss", "udp.up.loss", "ipv4.udp.network-loss"] {
             let judged = judge(&format!("{name}<1%"));
             assert!(!judged.held);
-            let want = "IPv4 up 0 % of the 29.8 % of its datagrams that were sent and followed, which is too few to judge the \
+            let want = "IPv4 up 0 % lost, but only 29.8 % of its datagrams were sent and followed: too few to judge the \
                         stream by";
             assert_eq!(judged.found, want);
         }
@@ -243,7 +243,7 @@ mod tests {
         let loss = &mut of_host.versions[0].udp[0].loss;
         (loss.lost, loss.host, loss.network) = (76, Some(76), Some(0));
         let judged = "udp.network-loss<1%".parse::<Threshold>().unwrap().judge(&of_host);
-        assert!(judged.found.starts_with("IPv4 up 0 % of"), "{judged:?}");
+        assert!(judged.found.starts_with("IPv4 up 0 % lost, but only"), "{judged:?}");
         assert_eq!(judge("udp.down.loss<1%").found, "no such figure was measured");
         assert_eq!(judge("rtt.p50<1s").found, "no such figure was measured");
         // Nor does the other direction speak for both.
@@ -252,7 +252,10 @@ mod tests {
         (whole.sent, whole.not_sent) = (2583, Some(0));
         record.versions[0].udp.push(whole);
         let judged = "udp.loss<1%".parse::<Threshold>().unwrap().judge(&record);
-        assert!(!judged.held && judged.found.starts_with("IPv4 down 0 %, IPv4 up 0 % of"), "{judged:?}");
+        assert!(
+            !judged.held && judged.found.starts_with("IPv4 down 0 %, IPv4 up 0 % lost, but only"),
+            "{judged:?}"
+        );
     }
 
     #[test]

@@ -62,8 +62,8 @@ fn of_stdout(error: io::Error) -> io::Error {
     if error.kind() == ErrorKind::BrokenPipe { io::Error::new(error.kind(), ReaderGone) } else { error }
 }
 
-/// Prints where a program listens that runs until it is told to end. A script that has read the
-/// port may close the pipe, and that is no reason to end.
+/// Prints where a server listens. A script that has read the port may close the pipe, and that is
+/// no reason to end.
 ///
 /// # Errors
 /// It cannot be written for another reason.

@@ -46,6 +46,29 @@ fn flag_over_environment_over_file_over_default() {
     }
 }
 
+/// `netaware hops 192.0.2.1:99` was refused for a `--port` that nobody had typed.
+#[test]
+fn a_port_of_a_setting_is_not_held_against_that_of_the_host() {
+    let file = "port = 14300\n[tcp]\nstreams = 8\n";
+    let rows = [
+        ("netaware hops 192.0.2.1:99", "netaware hops 192.0.2.1:99"),
+        ("netaware reach [::1]:99", "netaware reach [::1]:99"),
+        ("netaware owd h:99", "netaware owd h:99"),
+        ("netaware send file h:99", "netaware send file h:99"),
+        ("netaware tcp h:99", "netaware tcp --streams=8 h:99"),
+        // Two typed ports are left for the command, which refuses them.
+        ("netaware hops h:99 -p 98", "netaware hops h:99 -p 98"),
+        ("netaware hops h", "netaware hops --port=14300 h"),
+        ("netaware hops ::1", "netaware hops --port=14300 ::1"),
+    ];
+    for (typed, want) in rows {
+        assert_eq!(line(typed, &[file], &[]).as_deref(), Ok(want), "{typed}");
+        assert_eq!(line(typed, &[file], &[("NETAWARE_PORT", "14300")]).as_deref(), Ok(want), "{typed}");
+    }
+    // A value that is not used is judged all the same.
+    assert!(line("netaware hops h:99", &["port = 'x'"], &[]).is_err());
+}
+
 #[test]
 fn a_commands_table_is_stronger_than_the_general_key() {
     assert_eq!(

@@ -91,7 +91,7 @@ impl Metric {
         let said = untold.filter_map(|it| {
             let (loss, known) = (figures::percent(it.loss?), figures::percent(it.known));
             let said = format!(
-                "{} {loss} of the {known} of its {} that were sent and followed, which is too few to judge the {} by",
+                "{} {loss} lost, but only {known} of its {} were sent and followed: too few to judge the {} by",
                 it.of, it.unit, it.whole
             );
             Some(said.trim_start().to_owned())
@@ -654,8 +654,8 @@ mod tests {
         }
         let latency = version.latency.as_mut().unwrap();
         (latency.received, latency.unknown, latency.sent) = (400, 600, 1000);
-        let want = "0 % of the 40.0 % of its requests that were sent and followed, which is too few to judge \
-                    the path by";
+        let want = "0 % lost, but only 40.0 % of its requests were sent and followed: too few to judge the path \
+                    by";
         assert_eq!(named("loss").why_not_judged(&version).as_deref(), Some(want));
         assert_eq!(named("rtt.p50").why_not_judged(&version), None);
     }
@@ -671,7 +671,7 @@ mod tests {
         (owd.sent, owd.unknown) = (2000, 1000);
         assert_eq!(figures(&version), [0, 0, 0]);
         let said = named("owd.up.loss").why_not_judged(&version).unwrap();
-        assert!(said.starts_with("up ") && said.contains("of its packets that were sent"), "{said}");
+        assert!(said.starts_with("up ") && said.contains("of its packets were sent"), "{said}");
         assert!(!said.contains("down"), "{said}");
 
         let mut version = crate::render::fixture::matrix().versions[0].clone();
@@ -682,7 +682,7 @@ mod tests {
             run.unknown = ByteCount(run.client.unwrap().bytes.0 / 2);
         }
         assert!(loss.figures(&version).is_empty());
-        assert!(loss.why_not_judged(&version).unwrap().contains("of its bytes that were sent"));
+        assert!(loss.why_not_judged(&version).unwrap().contains("of its bytes were sent"));
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(crate) struct ProbedFlags(pub(crate) TargetFlags);
 impl FromArgMatches for ProbedFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let typed = Typed::from_arg_matches(matches)?;
-        // A default is not held against the port of HOST.
+        // A default is not held against the port of HOST; of a setting `config` has seen to that.
         let is_given = matches.value_source("port") == Some(ValueSource::CommandLine);
         Ok(Self(TargetFlags::of_place(Place {
             host: typed.host,

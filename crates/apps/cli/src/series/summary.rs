@@ -69,8 +69,8 @@ impl Summary {
             lines.push_str(&section(&group));
         }
         if self.cut > 0 {
-            let what = "not measured to its end, which is left out";
-            lines.push_str(&paint.faint(&format!("  points with something {what}: {}", self.cut)));
+            let what = "points of which a figure was left out, not measured to its end";
+            lines.push_str(&paint.faint(&format!("  {what}: {}", self.cut)));
             lines.push('\n');
         }
         if self.entries.iter().any(|entry| !entry.values.is_exact()) {
@@ -191,7 +191,7 @@ mod tests {
             version.udp[0].goodput = None;
         }
         summary.observe(&broken);
-        let left = "  points with something not measured to its end, which is left out: 1\n";
+        let left = "  points of which a figure was left out, not measured to its end: 1\n";
         assert_eq!(summary.lines(Paint::PLAIN), format!("{whole}{left}"));
         assert!(left.len() <= 80);
     }

@@ -67,9 +67,12 @@ impl PointTable {
         if record.outcome == Outcome::Interrupted {
             push(&mut lines, &format!("{:NUMBER$}interrupted: the figures hold for the shorter time", ""));
         }
-        if is_failed(record) || found.iter().any(|figure| !figure.is_whole) {
+        if is_failed(record) {
             let said = format!("{:NUMBER$}failed: not all was measured, or not to its end", "");
             push(&mut lines, &self.paint.bad(&said));
+        } else if let Some(cut) = cut_versions(&found) {
+            let said = format!("{:NUMBER$}{cut}: not measured to its end", "");
+            push(&mut lines, &self.paint.caution(&said));
         }
         lines
     }
@@ -162,6 +165,17 @@ fn value_width(name: &str) -> usize {
     name.chars().count().max(8) + 2
 }
 
+/// "IPv6", or "IPv4, IPv6": the versions with a figure of what was not measured to its end.
+fn cut_versions(found: &[Figure]) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for figure in found.iter().filter(|figure| !figure.is_whole) {
+        if !names.contains(&figure.version.name()) {
+            names.push(figure.version.name());
+        }
+    }
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
 /// Why nothing was measured, in one sentence.
 fn reason(record: &Record) -> String {
     let why = record.versions.iter().find_map(|v| v.unreachable.as_ref()).map(|why| why.reason.as_str());
@@ -234,10 +248,21 @@ mod tests {
             of(&failed)
         );
         assert!(!of(&fixture::udp()).contains("failed"));
-        // One of two versions does not make the measurement as a whole a failure.
+    }
+
+    /// The line began with "failed" though the point was among those measured everywhere else.
+    #[test]
+    fn a_version_that_was_cut_short_does_not_make_the_point_one_that_failed() {
+        let of = |record: &Record| table(&[point(record.clone(), SeriesKind::Repeat, 0, &[])]);
         let mut broken = fixture::udp();
+        broken.versions[1].udp[0].outcome = Outcome::Failed;
+        assert!(of(&broken).ends_with("       IPv6: not measured to its end\n"), "{}", of(&broken));
+        assert!(!of(&broken).contains("failed"), "{}", of(&broken));
         broken.versions[0].udp[0].outcome = Outcome::Failed;
+        assert!(of(&broken).ends_with("       IPv4, IPv6: not measured to its end\n"), "{}", of(&broken));
+        broken.outcome = Outcome::Failed;
         assert!(of(&broken).contains("failed: not all was measured"), "{}", of(&broken));
+        assert!(!of(&broken).contains("IPv6: not"), "{}", of(&broken));
     }
 
     #[test]
