@@ -82,8 +82,8 @@ impl Args for ProbedFlags {
 
 /// The first that traceroute uses: routers and hosts know what such packets are.
 const PORT: u16 = 33_434;
-/// Of the name lookup.
-const LOOKUP_PATIENCE: Span = Span::from_secs(3);
+/// Of the name lookup: the system asks a server that does not answer again after five seconds.
+const LOOKUP_PATIENCE: Span = Span::from_secs(12);
 
 #[cfg(test)]
 mod tests {
