@@ -89,7 +89,9 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     }
     lane::attach_missing_echo(&mut lanes, &request.target, lease + ECHO_MARGIN, largest_echoes());
     if !stop.is_raised() {
-        lanes.iter_mut().filter(|lane| lane.result.path.is_none()).for_each(path::explore);
+        for lane in lanes.iter_mut().filter(|lane| lane.result.path.is_none()) {
+            path::explore(lane);
+        }
     }
     // Nor does an outage: it is over.
     let silent = lanes.iter().filter_map(Lane::outlived).max().unwrap_or_default();
@@ -630,7 +632,9 @@ impl Course {
         };
         let began_at = clock::now();
         let mut rounds = transfer::udp(lane, &request.target, &[order], stop, watch);
-        rounds.iter_mut().for_each(UdpRound::accept_giving_way);
+        for round in &mut rounds {
+            round.accept_giving_way();
+        }
         found.udp.extend(rounds);
         let over = clock::now() - began_at - duration;
         self.behind.note_end(leg.lane, way(direction), Phase::Udp, over);

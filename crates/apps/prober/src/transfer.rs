@@ -271,8 +271,12 @@ impl UdpRound {
         let Ended { gave_way, outcome, udp_sender, udp_receiver, .. } = &mut self.ended;
         if *gave_way {
             *outcome = Outcome::Complete;
-            udp_sender.iter_mut().for_each(|end| end.outcome = Outcome::Complete);
-            udp_receiver.iter_mut().for_each(|end| end.outcome = Outcome::Complete);
+            for end in udp_sender {
+                end.outcome = Outcome::Complete;
+            }
+            for end in udp_receiver {
+                end.outcome = Outcome::Complete;
+            }
         }
     }
 
