@@ -271,10 +271,10 @@ impl UdpRound {
         let Ended { gave_way, outcome, udp_sender, udp_receiver, .. } = &mut self.ended;
         if *gave_way {
             *outcome = Outcome::Complete;
-            for end in udp_sender {
+            if let Some(end) = udp_sender {
                 end.outcome = Outcome::Complete;
             }
-            for end in udp_receiver {
+            if let Some(end) = udp_receiver {
                 end.outcome = Outcome::Complete;
             }
         }
