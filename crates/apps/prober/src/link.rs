@@ -537,7 +537,7 @@ mod tests {
             ["closed by the responder", "Broken pipe (os error 32)"].map(|why| Cause::Lost(why.to_owned()));
         for cause in [&refused, &closed, &broken] {
             assert_eq!(given_up(cause, silent, at(12_600)), Some((at(8000), at(12_100))), "{cause:?}");
-            // An outage of 3 s, of which a segment that was sent again later and later told so late.
+            // An outage of 3 s, of which a segment told that was sent again late.
             let short = quiet(3000, 6000, 50);
             assert_eq!(given_up(cause, short, at(9050)), Some((at(3000), at(6000))));
         }

@@ -260,7 +260,7 @@ mod tests {
         for (received, lost, unknown, not_sent, want) in rows {
             let sent = received + lost + unknown;
             let known =
-                LatencyResult { sent, received, lost, unknown, not_sent, ..result(None) }.known_share();
+                LatencyResult { sent, not_sent, received, lost, unknown, ..result(None) }.known_share();
             assert!((known - want).abs() < 1e-9, "{known} of {want}");
         }
     }

@@ -154,8 +154,8 @@ impl Metric {
         let ran = |stage: &str| v.failed_phases.iter().any(|phase| phase.stage == stage);
         let of_trains = ["capacity", "available"].into_iter().any(speaks_of) && ran("send trains");
         let of_bulk = ["udp", "matrix"].into_iter().any(speaks_of) && ran("measure throughput");
-        // In a test the failed turn may have been one over UDP. Each direction has its own turns, so
-        // the figure of a single one is that of a turn that ran.
+        // In a test the failed turn may have been one over UDP. Each direction has its own turns,
+        // so the figure of a single one is that of a turn that ran.
         let is_of_all_turns = command == "tcp" && ![".up", ".down"].iter().any(|way| self.name.contains(way));
         let is_of_tcp = ["tcp", "loaded", "rpm"].into_iter().any(speaks_of);
         let of_turns = is_of_all_turns && is_of_tcp && ran("measure throughput");
