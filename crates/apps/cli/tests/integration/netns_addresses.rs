@@ -256,7 +256,9 @@ fn a_ping_pong_whose_route_is_gone_did_not_measure_to_its_end() {
     let record = finished.record();
     let found = over(&record, IpVersion::V4);
     let why = found.unreachable.as_ref().unwrap_or_else(|| panic!("{record:#?}"));
-    assert!(why.reason.contains("not sent") || why.reason.contains("no answer"), "{why:?}");
+    // The session may be found dead as well by then, and its end has the same cause.
+    let words = ["not sent", "no answer", "this host lets no packets out"];
+    assert!(words.iter().any(|word| why.reason.contains(word)), "{why:?}");
     assert!(record.expectations.iter().all(|it| !it.held), "{:#?}", record.expectations);
     assert!(record.elapsed > Span::from_secs(3), "it does not end before its time: {}", record.elapsed);
 }
