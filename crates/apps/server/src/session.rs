@@ -177,9 +177,9 @@ impl<'a> Session<'a> {
             pinged_at: now,
             drained_by: now,
             first_gap: None,
-            longest_gap: LongestLately::default(),
+            longest_gap: LongestLately::within(GAPS_COUNT),
             handshake: Span::ZERO,
-            loaded: LongestLately::default(),
+            loaded: LongestLately::within(QUEUES_COUNT),
             round_trip: None,
             stood_still: Span::ZERO,
             catches_up_by: now,
@@ -281,7 +281,7 @@ impl<'a> Session<'a> {
     /// How long the prober may say nothing. Its pings leave once a second; where they come at
     /// longer distances, the path delays or loses them, and a slow path is not taken for a dead
     /// one. It may also have been out for once, which says nothing about it: so such a distance
-    /// counts for [`LATELY`] only. The first gap, between the welcome and what follows it, has the
+    /// counts for [`GAPS_COUNT`] only. The first gap, between the welcome and what follows it, has the
     /// round trip in it: until that is known, the connection's own stands for it. A test, of this
     /// session or of another one over the same path, fills queues that no ping has met before: so
     /// the round trip counts also while all pings came in time.
@@ -482,28 +482,37 @@ impl<'a> Session<'a> {
 
 /// The longest delay that has been seen of late. A queue that has drained delays no ping, and
 /// neither does an outage that is over.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct LongestLately {
     delay: Span,
     at: Option<Mono>,
+    /// It counts for so long.
+    within: Span,
 }
 
 impl LongestLately {
+    fn within(within: Span) -> Self {
+        Self { delay: Span::ZERO, at: None, within }
+    }
+
     fn observe(&mut self, now: Mono, delay: Span) {
         let delay = delay.or_zero().min(MAX_ROUND_TRIP);
         if delay >= self.lately(now) {
-            *self = Self { delay, at: Some(now) };
+            *self = Self { delay, at: Some(now), ..*self };
         }
     }
 
     fn lately(&self, now: Mono) -> Span {
-        let is_recent = self.at.is_some_and(|at| now - at <= LATELY);
+        let is_recent = self.at.is_some_and(|at| now - at <= self.within);
         if is_recent { self.delay } else { Span::ZERO }
     }
 }
 
-/// Queues that fill now have been filled so long ago, and a path that delays pings has delayed one.
-const LATELY: Span = Span::from_secs(10);
+/// Queues that fill now have been filled so long ago.
+const QUEUES_COUNT: Span = Span::from_secs(10);
+/// A path that loses one packet in ten delays a ping by two seconds within that time, again and
+/// again; on one that was out for once the next outage is rarely as near.
+const GAPS_COUNT: Span = Span::from_secs(30);
 /// For the hello to arrive; the connection's first bytes had their own patience. On a round trip of
 /// 1.2 s a first segment that is lost comes after 3.6 s.
 const HELLO_PATIENCE: Span = Span::from_secs(6);

@@ -380,8 +380,12 @@ fn an_outage_that_is_over_does_not_hold_the_place_of_a_prober_that_vanishes_late
         let over_at = 2000 + outage;
         let before = [1000, 2000, over_at];
         assert_eq!(given_up(20, &before), Some(Span::from_millis(outage * 3)));
-        let pings: Vec<i64> = before.into_iter().chain((1..=20).map(|n| over_at + n * 1000)).collect();
-        assert_eq!(given_up(20, &pings), Some(SILENCE_LIMIT), "{outage} ms");
+        let later = |seconds: i64| -> Vec<i64> {
+            before.into_iter().chain((1..=seconds).map(|n| over_at + n * 1000)).collect()
+        };
+        // A path of many losses is not taken for one without any between two of them.
+        assert_eq!(given_up(20, &later(20)), Some(Span::from_millis(outage * 3)));
+        assert_eq!(given_up(20, &later(40)), Some(SILENCE_LIMIT), "{outage} ms");
     }
     // What the first gap says about a path of which the kernel says nothing stays known.
     let pings: Vec<i64> = (0..=20).map(|n| 2200 + n * 1000).collect();
