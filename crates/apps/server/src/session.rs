@@ -281,10 +281,10 @@ impl<'a> Session<'a> {
     /// How long the prober may say nothing. Its pings leave once a second; where they come at
     /// longer distances, the path delays or loses them, and a slow path is not taken for a dead
     /// one. It may also have been out for once, which says nothing about it: so such a distance
-    /// counts for [`GAPS_COUNT`] only. The first gap, between the welcome and what follows it, has the
-    /// round trip in it: until that is known, the connection's own stands for it. A test, of this
-    /// session or of another one over the same path, fills queues that no ping has met before: so
-    /// the round trip counts also while all pings came in time.
+    /// counts for [`GAPS_COUNT`] only. The first gap, between the welcome and what follows it, has
+    /// the round trip in it: until that is known, the connection's own stands for it. A test, of
+    /// this session or of another one over the same path, fills queues that no ping has met before:
+    /// so the round trip counts also while all pings came in time.
     fn patience(&self, since: Mono) -> Span {
         // A ping that is lost comes later the longer the round trip is.
         let limit = silence_limit(self.handshake).min(LONGEST_PATIENCE);
