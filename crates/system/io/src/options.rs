@@ -288,10 +288,17 @@ pub fn prepare_control<'s>(socket: impl Into<SockRef<'s>>) {
         let _ = socket.set_tcp_user_timeout(Some(CONTROL_UNACKNOWLEDGED.to_std()));
         let _ = socket.set_tcp_congestion(b"reno");
         let _ = socket.set_tcp_thin_linear_timeouts(true);
-        let round_trip = TcpInfo::shortest_round_trip(&*socket);
-        let is_near = round_trip.is_some_and(|round_trip| round_trip < NEAR);
-        set_longest_timeout(&socket, if is_near { CONTROL_RESEND_NEAR } else { CONTROL_RESEND });
+        set_longest_timeout(&socket, longest_timeout(TcpInfo::before_data(&*socket)));
     }
+}
+
+/// The longest time-out of a control connection of which the kernel knows this shortest round trip,
+/// and that it sent so many segments again. Where it sent its first segment again, it takes the
+/// whole time since the first attempt for the round trip, and a path that looks far may be near.
+#[cfg(target_os = "linux")]
+fn longest_timeout((round_trip, resent): (Option<Span>, u64)) -> Span {
+    let is_near = round_trip.is_some_and(|round_trip| round_trip < NEAR);
+    if is_near || resent > 0 { CONTROL_RESEND_NEAR } else { CONTROL_RESEND }
 }
 
 /// linux/tcp.h, 6.15 and later.
@@ -323,10 +330,10 @@ const CONTROL_UNACKNOWLEDGED: Span = Span::from_secs(60);
 /// hundred bytes.
 #[cfg(target_os = "linux")]
 const CONTROL_RESEND: Span = Span::from_secs(4);
-/// The same of a connection whose segments come at once. Where its first segment was lost, the
-/// kernel may take a second for its round trip, and would then wait three for each lost message:
-/// the other end would take a silence of two such for the end of the path. It is the least that the
-/// kernel takes.
+/// The same of a connection whose segments come at once, or whose first segment was lost: there the
+/// kernel takes a second or more for the round trip, and would wait three for each lost message.
+/// The other end would take a silence of two such for the end of the path. If the path is far after
+/// all, each message travels twice. It is the least that the kernel takes.
 #[cfg(target_os = "linux")]
 const CONTROL_RESEND_NEAR: Span = Span::from_secs(1);
 /// Round trips of paths on which a second is long.
@@ -474,6 +481,17 @@ mod tests {
         prepare_control(&stream);
         assert_eq!(crate::tcp_info::congestion(&stream).as_deref(), Some("reno"));
         assert!(SockRef::from(&stream).tcp_thin_linear_timeouts().unwrap());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_second_that_a_lost_first_segment_took_is_not_the_round_trip_of_a_far_path() {
+        let lost = (Some(Span::from_millis(1026)), 1);
+        assert_eq!(longest_timeout(lost), CONTROL_RESEND_NEAR);
+        let far = (Some(Span::from_millis(1026)), 0);
+        assert_eq!(longest_timeout(far), CONTROL_RESEND);
+        assert_eq!(longest_timeout((Some(Span::from_millis(20)), 0)), CONTROL_RESEND_NEAR);
+        assert_eq!(longest_timeout((None, 0)), CONTROL_RESEND);
     }
 
     #[cfg(target_os = "linux")]
