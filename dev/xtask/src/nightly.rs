@@ -34,7 +34,7 @@ pub(crate) struct Nightly {
 enum Name {
     /// Tests that take many seconds or minutes
     Long,
-    /// Accuracy in real time: ten runs of each test
+    /// Accuracy in real time: up to ten runs of each test
     Accuracy,
     /// Orders in which two ends of a stream can act, to the depth that takes minutes
     Walks,

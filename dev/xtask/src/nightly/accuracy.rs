@@ -1,6 +1,8 @@
 //! Accuracy in real time. A test of this suite may fail in a single run, because the machine takes
 //! cores away; what is judged is how many of ten runs hold. Each run is counted and none is
-//! repeated. A test whose verdict no further run can change is not run again.
+//! repeated. A test whose verdict no further run can change is not run again, nor is one whose
+//! first six runs all held: a test that holds in 60, 70 or 80 % of its runs would pass ten runs
+//! with a probability of 16.7, 38.3 and 67.8 %, and passes so with 17.6, 39.3 and 68.5 %.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,6 +18,8 @@ use crate::tests;
 const RUNS: usize = 10;
 /// How many of the ten runs must hold. An inconclusive run does not hold.
 const REQUIRED: usize = 8;
+/// How many runs are enough if each of them holds.
+const ALL_OF: usize = 6;
 
 pub(super) fn run() -> Result<Findings> {
     tests::build()?;
@@ -50,7 +54,8 @@ impl Rate {
     }
 
     fn is_good(self) -> bool {
-        self.held >= REQUIRED
+        let without_exception = self.failed + self.inconclusive == 0 && self.held >= ALL_OF;
+        without_exception || self.held >= REQUIRED
     }
 
     /// Whether no further run can change the verdict.
@@ -97,8 +102,8 @@ fn rates(runs: &[Outcome]) -> BTreeMap<String, Rate> {
 
 fn section(rates: &BTreeMap<String, Rate>) -> String {
     let mut text = format!(
-        "Up to {RUNS} runs of each test, of which {REQUIRED} must hold; a test is run no further once that is \
-         decided. A run is inconclusive if the emulator or the \
+        "Up to {RUNS} runs of each test, of which {REQUIRED} must hold, or the first {ALL_OF} without exception; \
+         a test is run no further once that is decided. A run is inconclusive if the emulator or the \
          machine was later than the test allows; a test is not judged if that happened too often.\n\n\
          | test | held | failed | inconclusive | longest run | verdict |\n|---|---|---|---|---|---|\n"
     );
@@ -128,7 +133,9 @@ mod claims {
     #[test]
     fn a_test_is_run_until_no_further_run_can_change_its_verdict() {
         let rate = |held, failed, inconclusive| Rate { held, failed, inconclusive, ..Rate::default() };
-        assert!(!rate(7, 2, 0).is_decided() && rate(8, 0, 0).is_decided() && rate(2, 3, 0).is_decided());
+        assert!(!rate(7, 2, 0).is_decided() && rate(8, 1, 0).is_decided() && rate(2, 3, 0).is_decided());
+        assert!(!rate(5, 0, 0).is_decided() && rate(6, 0, 0).is_decided());
+        assert!(!rate(6, 1, 0).is_decided() && !rate(6, 0, 1).is_decided());
         // Whether it is seldom or was not judged depends on the runs that are left.
         assert!(!rate(2, 1, 5).is_decided());
     }
@@ -138,6 +145,23 @@ mod claims {
         let runs = |held: usize| (0..RUNS).map(|n| run(n < held, false)).collect::<Vec<_>>();
         assert_eq!(judge(&runs(8)).failure, None);
         assert!(judge(&runs(7)).failure.is_some());
+    }
+
+    /// The probabilities that the module states.
+    #[test]
+    fn six_runs_without_exception_tell_nearly_as_much_as_eight_of_ten() {
+        let at_least = |least: i32, of: i32, share: f64| -> f64 {
+            let ways = |k: i32| (0..k).fold(1.0, |ways, i| ways * f64::from(of - i) / f64::from(i + 1));
+            (least..=of).map(|k| ways(k) * share.powi(k) * (1.0 - share).powi(of - k)).sum()
+        };
+        assert_eq!((RUNS, REQUIRED, ALL_OF), (10, 8, 6));
+        for share in [0.5, 0.6, 0.7, 0.8, 0.9] {
+            let ten = at_least(8, 10, share);
+            let six = share.powi(6);
+            let both = six * at_least(2, 4, share);
+            let passes = ten + six - both;
+            assert!((ten..ten + 0.012).contains(&passes), "{share}: {passes} instead of {ten}");
+        }
     }
 
     #[test]
