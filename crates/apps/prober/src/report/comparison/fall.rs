@@ -1,16 +1,16 @@
 //! A fall for good of what the path carries, which any transfer of the test saw: what ran before it
 //! and what ran after it were measured over unlike paths, whatever their versions.
 //!
-//! **Measures** rates of transfers of both versions in the order in which they began. A fall is seen
-//! by a stream of datagrams that got less than half of a rate that TCP had exceeded before, by a
-//! transfer over TCP that fell within its time, or by one with as many streams or more that got less
-//! than half of an earlier one. **Assumes** that both versions and directions share the link that became
-//! slower, unless something shows otherwise: it counts only if it lasted, that is, if no transfer
-//! over TCP after it had half of what the fastest before it had, over either version, in the
-//! direction compared and in the other one. **Biased**: a version that is less than half as fast in
-//! both directions and was measured after the other one had met something of its own, such as a
-//! limit for UDP alone, is not shown to be slower. A path that became faster is not seen, nor a change
-//! between two turns that no transfer met.
+//! **Measures** rates of transfers of both versions in the order in which they began. A fall is
+//! seen by a stream of datagrams that got less than half of a rate that TCP had exceeded before, by
+//! a transfer over TCP that fell within its time, or by one with as many streams or more that got
+//! less than half of an earlier one. **Assumes** that both versions and directions share the link
+//! that became slower, unless something shows otherwise: it counts only if it lasted, that is, if
+//! no transfer over TCP after it had half of what the fastest before it had, over either version,
+//! in the direction compared and in the other one. **Biased**: a version that is less than half as
+//! fast in both directions and was measured after the other one had met something of its own, such
+//! as a limit for UDP alone, is not shown to be slower. A path that became faster is not seen, nor
+//! a change between two turns that no transfer met.
 
 use netaware_record::{Direction, Metric, VersionResult};
 use netaware_units::{BitRate, Mono, SendRate};
