@@ -7,7 +7,7 @@
 //! less than half of an earlier one. **Assumes** that both versions and directions share the link
 //! that became slower, unless something shows otherwise: it counts only if it lasted, that is, if
 //! no transfer over TCP after it had half of what the fastest before it had, over either version,
-//! in the direction compared and in the other one. **Biased**: a version that is less than half as
+//! in the direction compared and in the one in which it was seen. **Biased**: a version that is less than half as
 //! fast in both directions and was measured after the other one had met something of its own, such
 //! as a limit for UDP alone, is not shown to be slower. A path that became faster is not seen, nor
 //! a change between two turns that no transfer met.
@@ -17,7 +17,7 @@ use netaware_units::{BitRate, Mono, SendRate};
 
 use super::super::rounds::is_far_below;
 use super::super::{Findings, tcp, udp};
-use super::{BULK, Pair, is_outage};
+use super::{Pair, is_outage};
 use crate::transfer::{TcpRound, UdpRound};
 
 /// What a transfer over TCP carried, into which no outage fell.
@@ -137,8 +137,7 @@ fn falls(result: &VersionResult, found: &Findings, carried: &[Carried]) -> Vec<F
     carried.iter().enumerate().filter_map(of_tcp).chain(found.udp.iter().filter_map(of_udp)).collect()
 }
 
-/// Whether it is known to have lasted in this direction, and not known to have passed in the other
-/// one.
+/// Whether it is known to have lasted in this direction, and not known to have passed in its own.
 fn has_lasted(fall: &Fall, all: &[&Carried], direction: Direction) -> bool {
     let is_lower_in = |way: Direction| {
         let of_way = || all.iter().filter(|it| it.direction == way);
@@ -147,7 +146,7 @@ fn has_lasted(fall: &Fall, all: &[&Carried], direction: Direction) -> bool {
         let after = of_way().filter(|it| it.began_at > fall.at && !it.is_lower_bound).map(|it| it.rate);
         Some(is_far_below(after.max()?, before))
     };
-    is_lower_in(direction) == Some(true) && !BULK.map(is_lower_in).contains(&Some(false))
+    is_lower_in(direction) == Some(true) && is_lower_in(fall.direction) != Some(false)
 }
 
 #[cfg(test)]
@@ -271,5 +270,11 @@ mod tests {
         let (fell, slow) = (found(fell, vec![]), found(turn(10, 1, 1), vec![]));
         assert!(doubt(&fell, &slow, Reverse).unwrap().contains("had 20.0 Mbit/s and then 1.00 Mbit/s, and"));
         assert_eq!(doubt(&fell, &slow, Forward), None, "both ran after it");
+        // A bucket of one direction alone was empty.
+        let mut fell = turn(0, 20, 20);
+        fell[1] = tcp(1, Reverse, 4, &[1; 20]);
+        let (fell, slow) = (found(fell, vec![]), found(turn(10, 1, 20), vec![]));
+        assert!(doubt(&fell, &slow, Reverse).is_some());
+        assert_eq!(doubt(&fell, &slow, Forward), None, "up it is as it was");
     }
 }
