@@ -7,10 +7,10 @@
 //! less than half of an earlier one. **Assumes** that both versions and directions share the link
 //! that became slower, unless something shows otherwise: it counts only if it lasted, that is, if
 //! no transfer over TCP after it had half of what the fastest before it had, over either version,
-//! in the direction compared and in the one in which it was seen. **Biased**: a version that is less than half as
-//! fast in both directions and was measured after the other one had met something of its own, such
-//! as a limit for UDP alone, is not shown to be slower. A path that became faster is not seen, nor
-//! a change between two turns that no transfer met.
+//! in the direction compared and in the one in which it was seen. **Biased**: a version that is
+//! less than half as fast in both directions and was measured after the other one had met something
+//! of its own, such as a limit for UDP alone, is not shown to be slower. A path that became faster
+//! is not seen, nor a change between two turns that no transfer met.
 
 use netaware_record::{Direction, Metric, VersionResult};
 use netaware_units::{BitRate, Mono, SendRate};
