@@ -87,7 +87,7 @@ fn began(found: &Findings, metric: Metric, direction: Direction) -> Vec<Mono> {
     rounds.filter_map(|round| round.ended.began_at).collect()
 }
 
-/// In the order run.
+/// Returns what the transfers over TCP of one version carried, in the order run.
 fn carried(result: &VersionResult, found: &Findings) -> Vec<Carried> {
     let round_trip = result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50).unwrap_or_default();
     let of = |round: &TcpRound| {
