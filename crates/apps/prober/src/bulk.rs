@@ -87,6 +87,8 @@ pub(crate) struct Ended {
     pub(crate) exchanges: Exchanges,
     /// Bytes of an IP packet that this host sends over the path at most, if the system tells.
     pub(crate) path_mtu: Option<u32>,
+    /// When it was begun, its set-up included; the same of all that ran at the same time.
+    pub(crate) began_at: Option<Mono>,
 }
 
 impl Ended {

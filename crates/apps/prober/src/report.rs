@@ -9,6 +9,7 @@ mod outages;
 pub(crate) mod owd;
 pub(crate) mod path_rates;
 pub(crate) mod reach;
+mod rounds;
 mod route;
 mod tcp;
 mod udp;
@@ -280,6 +281,7 @@ pub(crate) fn finish(
         warnings.extend(route::Shift::of(found).map(|shift| shift.warning(result.version)));
         let ways = [Direction::Reverse, Direction::Forward].into_iter();
         warnings.extend(ways.filter_map(|way| comparison::did_not_last(result, found, way)));
+        warnings.extend(rounds::warnings(result, found));
         warnings.extend(latency::bad_answers(found).map(|warning| format!("{name}: {warning}")));
         warnings.extend(latency::kept_in(found).map(|warning| format!("{name}: {warning}")));
         warnings.extend(outages::warning(found).map(|warning| format!("{name}: {warning}")));

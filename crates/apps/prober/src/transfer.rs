@@ -431,7 +431,7 @@ fn run(
     let began_at = clock::now();
     let transfer_over = StopFlag::new();
     let mut meter = tell_every.map(|every| IntervalMeter::new(version, every));
-    let ((ended, failure), echoes) = std::thread::scope(|scope| {
+    let ((mut ended, failure), echoes) = std::thread::scope(|scope| {
         let beside = load.zip(echo).map(|(plan, echo)| {
             let over = transfer_over.clone();
             scope.spawn(move || echo.run(plan, &over))
@@ -448,6 +448,9 @@ fn run(
         transfer_over.raise();
         (ended, beside.and_then(|thread| thread.join().ok()))
     });
+    for one in &mut ended {
+        one.began_at = Some(began_at);
+    }
     if let Some(meter) = &mut meter {
         meter.flush(watch);
     }

@@ -1,6 +1,7 @@
 //! Lays the samples of both versions side by side, round by round.
 
 mod doubt;
+mod fall;
 mod standing;
 
 use netaware_probe::compare::{self, Loads, RoundSamples, Share};
@@ -14,7 +15,7 @@ use super::{Findings, latency, tcp};
 use crate::request::Transport;
 use crate::transfer::TcpRound;
 
-pub(super) use doubt::did_not_last;
+pub(super) use doubt::{did_not_last, is_outage};
 use standing::Reasons;
 
 /// Rounds of samples of one version.

@@ -103,17 +103,34 @@ pub(super) fn slices(round: &TcpRound) -> &[ReceiverTick] {
 /// That a transfer began fast and then held a much lower rate, in words.
 fn slowing_down<'a>(rounds: impl IntoIterator<Item = &'a MeasuredRound<'a>>) -> Option<String> {
     rounds.into_iter().find_map(|round| {
+        let (first, later) = fallen(round.ticks)?;
         let half = round.ticks.get(..round.ticks.len() / 2)?;
-        let rate = |tick: &ReceiverTick| tick.bytes.0 as f64 * 8.0 / tick.length.secs_f64().max(1e-9);
-        let early = half.iter().map(rate).sum::<f64>() / half.len().max(1) as f64;
-        let (first, later) = super::path_rates::held_down(early, round.ticks)?;
-        let fast = half.iter().rposition(|tick| rate(tick) * 2.0 > first + later)?;
+        let fast = half.iter().rposition(|tick| slice_rate(tick) * 2.0 > first + later)?;
         let credit: ByteCount = half.iter().take(fast + 1).map(|tick| tick.bytes).sum();
         let (first, later) = (BitRate(first as u64), BitRate(later as u64));
         Some(format!(
             "it fell for good from {first} to {later} after {credit}, as behind a token bucket that is empty then"
         ))
     })
+}
+
+/// The rates at first and later, in bit/s, of a transfer that fell for good in its first half.
+fn fallen(ticks: &[ReceiverTick]) -> Option<(f64, f64)> {
+    let half = ticks.get(..ticks.len() / 2)?;
+    let early = half.iter().map(slice_rate).sum::<f64>() / half.len().max(1) as f64;
+    super::path_rates::held_down(early, ticks)
+}
+
+fn slice_rate(tick: &ReceiverTick) -> f64 {
+    tick.bytes.0 as f64 * 8.0 / tick.length.secs_f64().max(1e-9)
+}
+
+/// The rates before and after a fall for good within a transfer of which [`seen`] tells `seen`: in
+/// its first half, or by its last third.
+pub(super) fn fell_within(round: &TcpRound, seen: &Seen) -> Option<(BitRate, BitRate)> {
+    let early = fallen(counting(round))
+        .map(|(first, later)| (BitRate(first.round() as u64), BitRate(later.round() as u64)));
+    early.or_else(|| Some((seen.rate?.bit_rate(), seen.lately?.bit_rate())))
 }
 
 /// That several streams, which came later, got far less than one stream in the same direction: what

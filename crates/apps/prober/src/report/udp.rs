@@ -66,7 +66,7 @@ fn result(
         }),
         _ => Limit::new(LimitedBy::Unknown, NOT_REPORTED),
     };
-    let goodput = mean_rate(arrived.iter().map(|it| (ByteCount(it.of_which(it.bytes.0) as u64), it.over)));
+    let goodput = mean_rate(arrived.iter().map(Arrived::within));
     Some(UdpResult {
         pedigree: Pedigree {
             method: "udp-stream".into(),
@@ -130,6 +130,21 @@ fn told_in(round: &UdpRound) -> Option<(ByteCount, Span)> {
     let (planned, over) = due(round, end);
     let of_which = |bytes: ByteCount| ByteCount((bytes.0 as f64 * share_between(planned)) as u64);
     (end.sent > 1).then(|| (of_which(end.bytes), over))
+}
+
+/// The rate at which a round was sent.
+pub(super) fn sent_at(round: &UdpRound) -> Option<BitRate> {
+    mean_rate(left_in(round).into_iter())
+}
+
+/// The rate at which a round came.
+pub(super) fn came_at(round: &UdpRound) -> Option<BitRate> {
+    mean_rate(Arrived::in_round(round).iter().map(Arrived::within))
+}
+
+/// Datagrams of a round that are known to be lost.
+pub(super) fn lost_in(round: &UdpRound) -> u64 {
+    loss_split::split(sent_in(round), round.ended.udp_receiver.as_ref()).lost
 }
 
 /// Over which time a round was sent, and how many datagrams were due in it: those that left, from
@@ -214,6 +229,11 @@ impl Arrived {
     /// The part of a count that belongs to the time.
     fn of_which(&self, count: u64) -> f64 {
         count as f64 * share_between(self.all)
+    }
+
+    /// What came within the time.
+    fn within(&self) -> (ByteCount, Span) {
+        (ByteCount(self.of_which(self.bytes.0) as u64), self.over)
     }
 }
 

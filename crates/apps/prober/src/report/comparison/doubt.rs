@@ -3,10 +3,11 @@
 
 use netaware_probe::compare::Share;
 use netaware_record::{Direction, LimitedBy, Metric, Outcome, StreamEnd, TcpResult, VersionResult};
-use netaware_units::{BitRate, ByteCount, SendRate, Span};
+use netaware_units::{BitRate, ByteCount, Span};
 
+use super::super::rounds::Unlike;
 use super::super::route::Shift;
-use super::super::{Findings, tcp};
+use super::super::{Findings, udp as report_udp};
 use super::{Pair, goodput, idle_share, share, transfers, udp};
 use crate::echo::EchoRun;
 use crate::transfer::{TcpRound, UdpRound};
@@ -22,13 +23,16 @@ impl Pair<'_> {
                     .or_else(|| both().find_map(|(result, found)| did_not_last(result, found, direction)))
                     .or_else(|| self.moved(|_| true))
                     .or_else(|| self.changed())
+                    .or_else(|| self.fell(metric, direction))
                     .or_else(|| self.shared_links(metric, direction))
             }
             Metric::UdpLoss if self.has_dead_stream(direction) => None,
             Metric::UdpLoss => unlike_rates(self.v4, self.v6, direction)
                 .or_else(|| self.silence(direction))
                 .or_else(|| self.udp_outage(direction))
-                .or_else(|| self.changed()),
+                .or_else(|| self.changed())
+                .or_else(|| self.fell(metric, direction))
+                .or_else(|| self.udp_changed(direction)),
             Metric::IdleLoss => self.outage(),
             Metric::IdleRtt | Metric::DelayVariation => self.moved(Shift::is_among_idle),
             Metric::Connect => None,
@@ -50,18 +54,16 @@ impl Pair<'_> {
     /// seconds can hit one version alone.
     fn changed(&self) -> Option<String> {
         let both = [(self.v4, self.f4), (self.v6, self.f6)];
-        both.into_iter().flat_map(|it| [(it, Direction::Forward), (it, Direction::Reverse)]).find_map(
-            |((result, found), direction)| {
-                let round_trip = result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
-                // One stream alone may have met losses, so several decide where there are any.
-                let ways = || found.tcp.iter().filter(|round| round.order.direction == direction);
-                let most = ways().map(|round| round.order.streams).max()?;
-                let rounds = ways().filter(|round| round.order.streams > 1 || most == 1);
-                let seen = rounds.map(|round| tcp::seen(round, round_trip.unwrap_or_default()));
-                let rates = seen.filter(|seen| !seen.is_lower_bound).filter_map(|seen| seen.rate);
-                unlike(rates.map(SendRate::bit_rate), direction, result.version.name())
-            },
-        )
+        let mut each = both.into_iter().flat_map(|it| [(it, Direction::Forward), (it, Direction::Reverse)]);
+        let unlike = each.find_map(|((result, found), way)| Unlike::of_tcp(result, found, way))?;
+        Some(unlike.doubt())
+    }
+
+    /// The same of the streams of datagrams in one direction.
+    fn udp_changed(&self, direction: Direction) -> Option<String> {
+        let mut both = [(self.v4, self.f4), (self.v6, self.f6)].into_iter();
+        let unlike = both.find_map(|(result, found)| Unlike::of_udp(result, found, direction))?;
+        Some(unlike.doubt())
     }
 
     /// That what was lost on the idle path was lost in a few rows: an outage passes, and hits
@@ -171,15 +173,12 @@ fn fell_into_silence(round: &UdpRound) -> bool {
     round.carried_nothing() && round.silence >= lasted
 }
 
-fn unlike(rates: impl Iterator<Item = BitRate>, direction: Direction, version: &str) -> Option<String> {
-    let rates: Vec<BitRate> = rates.collect();
-    let (slow, fast) = (rates.iter().min()?, rates.iter().max()?);
-    (slow.0 < fast.percent(CHANGED).0).then(|| {
-        format!(
-            "the path changed meanwhile: TCP {} over {version} had {fast} in one round and {slow} in another",
-            direction.name()
-        )
-    })
+/// Whether an outage explains what was lost of a stream: it says nothing of the rate that the path
+/// carries.
+pub(in crate::report) fn is_outage(round: &UdpRound) -> bool {
+    let ends = round.ended.udp_receiver.iter();
+    let rows = ends.flat_map(|end| end.loss_runs.iter().copied());
+    fell_into_silence(round) || in_few_rows(rows, report_udp::lost_in(round)).is_some()
 }
 
 /// How many times the rate of one stream several had, over either version, where these are unlike
@@ -284,8 +283,6 @@ fn unlike_rates(v4: &VersionResult, v6: &VersionResult, direction: Direction) ->
 const MUCH_LOSS: f64 = 0.05;
 /// UDP's share of losses on a path that loses at random may exceed TCP's by this factor.
 const AS_TCP: f64 = 2.0;
-/// Per cent of the fastest round: several streams over a path that stays as it is differ by less.
-const CHANGED: u64 = 50;
 /// Fewer times at which requests were lost say nothing of how often that happens.
 const MIN_LOSS_RUNS: usize = 3;
 /// So many datagrams lost in a row are one event.
@@ -362,18 +359,5 @@ mod tests {
         assert!(!loses_below_tcp(rates(31), (0.02, 0.0)));
         assert!(!loses_below_tcp(rates(31), (0.18, 0.2)), "TCP met as much");
         assert!(!loses_below_tcp(rates(90), (0.86, 0.0)), "faster than the path");
-    }
-
-    #[test]
-    fn a_path_that_faded_for_some_seconds_prefers_no_version() {
-        let told = |rates: &[u64]| {
-            let rates = rates.iter().map(|mbits| BitRate(mbits * 1_000_000));
-            unlike(rates, Direction::Forward, "IPv6")
-        };
-        assert_eq!(
-            told(&[173, 20]).unwrap(),
-            "the path changed meanwhile: TCP up over IPv6 had 173 Mbit/s in one round and 20.0 Mbit/s in another"
-        );
-        assert_eq!([told(&[173, 120]), told(&[20]), told(&[])], [None, None, None]);
     }
 }
