@@ -35,6 +35,8 @@ pub(crate) struct Session {
     pub(crate) responder: HostInfo,
     pub(crate) limits: Limits,
     pub(crate) reach: Reach,
+    /// What the greeting took, if none of its segments was sent again.
+    greeting: Option<Span>,
     /// This host's end of the control connection: which interface the measured traffic leaves by.
     pub(crate) local: Option<ZonedIp>,
     pub(crate) interface: Option<String>,
@@ -76,6 +78,7 @@ impl Session {
     ) -> Result<Self, Failure> {
         let (stream, mut connects) = Connects::begin(connect(target, at)?);
         options::prepare_control(&stream);
+        let resent_before = TcpInfo::read(&stream).map_or(0, |info| info.retransmits);
         let connected_at = clock::now();
         let local = stream.local_addr().ok().map(ZonedIp::of);
         let over = stop.child();
@@ -86,6 +89,7 @@ impl Session {
         let mut link = Link::open(stream, at, &hello, target.connect_patience, over.clone())?;
         let welcome = greet(&mut link, target, nonce).map_err(failed)?;
         let greeting = clock::now() - connected_at;
+        let resent = link.tcp_info().map_or(0, |info| info.retransmits);
         set_header(&mut link, &target.options, version, target.connect_patience)
             .map_err(|cause| Failure::new("hello", Some(at), cause))?;
         connects.take_more(target, at)?;
@@ -104,6 +108,7 @@ impl Session {
             responder,
             limits,
             reach,
+            greeting: greeting_at_once(greeting, resent_before, resent),
             local,
             interface: local.and_then(|it| it.interface().or_else(|| netaware_host::interface_for(it.ip()))),
             next_test: 1,
@@ -122,7 +127,7 @@ impl Session {
     /// The longest round trip that is known, which patience begins with. The greeting goes to the
     /// responder itself, where a proxy nearby may have accepted the connection.
     pub(crate) fn longest_rtt(&self) -> Option<Span> {
-        self.reach.longest_round_trip().max(Some(self.reach.greeting))
+        self.reach.longest_round_trip().max(self.greeting)
     }
 
     /// So many datagrams have come over UDP, either way.
@@ -440,6 +445,12 @@ impl Connects {
     }
 }
 
+/// A greeting that was sent again took TCP's time-out, and tells nothing of the path's round trip.
+/// The responder's first answer may come late all the same, where no segment was sent again.
+fn greeting_at_once(took: Span, resent_before: u64, resent: u64) -> Option<Span> {
+    (resent <= resent_before).then_some(took)
+}
+
 /// How long connections that took so long, in all, have waited because first segments were not
 /// answered.
 fn waited_for_answers(reach: &Reach, in_all: &[Span]) -> Span {
@@ -560,6 +571,15 @@ mod tests {
         };
         assert_eq!(waited_for_answers(&reach, &[2520, 20, 22].map(millis)), millis(2500));
         assert_eq!(waited_for_answers(&reach, &[20, 20, 22].map(millis)), Span::ZERO);
+    }
+
+    /// A hello that was lost made a path of 20 ms one of 600 ms, with the patience of such a path.
+    #[test]
+    fn a_greeting_that_was_sent_again_is_no_round_trip() {
+        let took = Span::from_millis(620);
+        assert_eq!(greeting_at_once(took, 0, 1), None);
+        // The SYN was sent again, and the greeting was not: a proxy may have accepted it nearby.
+        assert_eq!(greeting_at_once(took, 1, 1), Some(took));
     }
 
     #[test]
