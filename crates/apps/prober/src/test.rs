@@ -78,7 +78,11 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         }
     }
     let mut exchanging = watch.done() - opened_at;
+    let asked_at = watch.done();
     lane::attach_echo(&mut lanes, &request.target, lease + ECHO_MARGIN, largest_echoes());
+    if lacks_flow(&lanes) {
+        course.without_flows += watch.done() - asked_at;
+    }
     if !stop.is_raised() {
         watch.phase("path MTU", None);
         path::explore_all(&mut lanes);
@@ -87,7 +91,11 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     if lanes.iter().all(has_healthy_udp) {
         exchanging = watch.done() - opened_at;
     }
+    let asked_at = watch.done();
     lane::attach_missing_echo(&mut lanes, &request.target, lease + ECHO_MARGIN, largest_echoes());
+    if lacks_flow(&lanes) {
+        course.without_flows += watch.done() - asked_at;
+    }
     if !stop.is_raised() {
         for lane in lanes.iter_mut().filter(|lane| lane.result.path.is_none()) {
             path::explore(lane);
@@ -191,6 +199,11 @@ fn has_healthy_udp(lane: &Lane) -> bool {
     !lane.is_alive() || (lane.echo.is_some() && !vanish)
 }
 
+/// Whether a flow of datagrams could not be opened.
+fn lacks_flow(lanes: &[Lane]) -> bool {
+    lanes.iter().any(|lane| lane.is_alive() && lane.echo.is_none())
+}
+
 /// What is known of each path, and how long the rest may take.
 struct Course {
     ask: Ask,
@@ -205,6 +218,8 @@ struct Course {
     rounds_run: u16,
     behind: Behind,
     left_out: LeftOut,
+    /// For how long flows of datagrams were asked for in vain while it was set up.
+    without_flows: Span,
 }
 
 /// One direction of one version's turn.
@@ -249,6 +264,7 @@ impl Course {
             rounds_run: 0,
             behind: Behind::default(),
             left_out: LeftOut::default(),
+            without_flows: Span::ZERO,
         }
     }
 
@@ -275,7 +291,8 @@ impl Course {
         let slowest = round_trip.unwrap_or_default();
         // Sessions are opened at the same time, and what follows is done for one after the other.
         let usual = slowest * lease::OPENING_ROUND_TRIPS + planning::set_up(&paths);
-        let set_up = SetUp::new(done - usual, unanswered(&run.lanes), takes - budget, slowest);
+        let unanswered = unanswered(&run.lanes, self.without_flows);
+        let set_up = SetUp::new(done - usual, unanswered, takes - budget, slowest);
         self.behind.note_set_up(set_up);
         self.extents = vec![plan.extent; plan.rounds.into()];
         self.promise = Promise {
@@ -757,10 +774,10 @@ fn whole_seconds(time: Span) -> Span {
     Span::from_secs((time.0 + 999_999_999) / 1_000_000_000)
 }
 
-/// For how long setting up had no answer: of a connection, or of anything at all. Versions wait for
-/// theirs at the same time.
-fn unanswered(lanes: &[Lane]) -> Span {
-    let of_lane = |lane: &Lane| lane.unanswered_for + lane.outlived().unwrap_or_default();
+/// For how long setting up had no answer: of a connection, of the path as a whole, or of the `flows`
+/// of datagrams, which an outage takes away as well. Versions wait for theirs at the same time.
+fn unanswered(lanes: &[Lane], flows: Span) -> Span {
+    let of_lane = |lane: &Lane| lane.unanswered_for + lane.outlived().unwrap_or_default().max(flows);
     lanes.iter().map(of_lane).max().unwrap_or_default()
 }
 

@@ -29,13 +29,13 @@ pub(super) struct Behind {
 #[derive(Debug, Clone, Default)]
 pub(super) struct SetUp {
     /// By how much setting up took longer than usual, as far as that time is missing.
-    pub(super) late: Span,
+    late: Span,
     /// For how much of it connections were not answered, or nothing came at all.
-    pub(super) unanswered: Span,
+    unanswered: Span,
     /// What the plan exceeds the time by that was asked for, beside that.
-    pub(super) plan: Span,
+    plan: Span,
     /// Of the slowest path.
-    pub(super) round_trip: Span,
+    round_trip: Span,
 }
 
 impl SetUp {
@@ -51,7 +51,7 @@ impl SetUp {
         if *unanswered > NOTICEABLE {
             format!("setting up took {late} longer than usual, {unanswered} of that without an answer")
         } else {
-            format!("setting up took {late} longer than usual, with messages that were slow or repeated")
+            format!("setting up took {late} longer than usual, because packets were lost or late")
         }
     }
 }
