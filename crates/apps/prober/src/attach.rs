@@ -44,25 +44,42 @@ fn attach_patience(session: &Session) -> Span {
     ATTACH_PATIENCE.max(session.patience())
 }
 
-/// How long each of so many datagrams of the set-up is waited for: as usual, and then for as long
-/// as an answer may take on this path.
-fn knock_waits(count: usize, patience: Span) -> impl Iterator<Item = Span> {
+/// How long each datagram of the set-up is waited for: so many as usual, and then one in each round
+/// trip for as long as an answer may take on this path.
+fn knock_waits(count: usize, patience: Span, round_trip: Span) -> impl Iterator<Item = Span> {
     let usual: Span = KNOCK_WAITS.into_iter().take(count).sum();
-    let more = (patience - usual).or_zero();
-    KNOCK_WAITS.into_iter().take(count).chain((more > Span::ZERO).then_some(more))
+    let each = round_trip.max(LEAST_BETWEEN);
+    let more = std::iter::successors(Some((patience - usual).or_zero()), move |left| Some(*left - each));
+    let more = more.take_while(|left| *left > Span::ZERO).map(move |left| left.min(each));
+    KNOCK_WAITS.into_iter().take(count).chain(more)
 }
 
 /// How long opening a UDP flow takes at most where nothing is answered: its first question is all,
 /// and it may be asked once more.
 pub(crate) fn entry_patience(session: &Session) -> Span {
-    let once: Span = knock_waits(KNOCK_WAITS.len(), flow_patience(session)).sum();
+    let patience = flow_patience(session);
+    let once: Span = knock_waits(KNOCK_WAITS.len(), patience, longest_rtt(session)).sum();
     once * 2
 }
 
 /// Where a round trip takes long, the usual repetitions are over before the first answer.
 fn flow_patience(session: &Session) -> Span {
-    let is_slow = session.longest_rtt().is_some_and(|rtt| rtt > SLOW);
-    if is_slow { session.patience() } else { Span::ZERO }
+    if longest_rtt(session) > SLOW { session.patience() } else { Span::ZERO }
+}
+
+/// Zero while it is not known.
+fn longest_rtt(session: &Session) -> Span {
+    session.longest_rtt().unwrap_or_default()
+}
+
+/// Within which time after the first question of a flow it is of use to ask for it once more. The
+/// responder counts from `opened`, which takes half a round trip to this end, and the flow enters
+/// one and a half after the first question.
+fn asked_twice_within(round_trip: Span) -> Span {
+    if round_trip <= SLOW {
+        return ASKED_TWICE_WITHIN;
+    }
+    RESPONDER_WAITS.max(round_trip * RESPONDER_ROUND_TRIPS) - round_trip * 2 - LEAST_BETWEEN
 }
 
 /// Opens `count` data connections of a test, some at a time: one after the other they would take
@@ -213,7 +230,7 @@ pub(crate) fn flow(session: &Session, options: &SocketOptions, test: u32) -> Res
     let mut in_vain = 0;
     let is_proven = |hearing: &Hearing| hearing.shows_that_udp_is_blocked(loses(session, repeated));
     // The responder does not wait for ever for the answer to its cookie.
-    let may_ask_twice = found == 0 && clock::now() - began_at < ASKED_TWICE_WITHIN;
+    let may_ask_twice = found == 0 && clock::now() - began_at < asked_twice_within(longest_rtt(session));
     if matches!(entered, Err(Cause::UdpBlocked)) && may_ask_twice && !is_proven(&hearing) {
         in_vain = count as u64;
         let first_at = std::mem::replace(&mut began_at, clock::now());
@@ -295,8 +312,13 @@ const FEW_KNOCKS: usize = 4;
 /// Nothing was answered so many times in a row, or it is certain that nothing will be: it is not
 /// asked any more.
 const ENOUGH_FINDINGS: u32 = 2;
-/// A responder waits 10 s for a flow.
+/// How long a responder waits for a flow: as long as so many round trips, and this at least.
+const RESPONDER_WAITS: Span = Span::from_secs(10);
+const RESPONDER_ROUND_TRIPS: i64 = 4;
+/// On a path that is not slow: all questions of a second time, two times 2.5 s, fit behind it.
 const ASKED_TWICE_WITHIN: Span = Span::from_secs(4);
+/// Between questions that are repeated for longer than usual.
+const LEAST_BETWEEN: Span = Span::from_secs(1);
 
 /// A cookie and a number.
 const ANSWERS_OF_AN_ENTRY: u64 = 2;
@@ -320,7 +342,7 @@ fn enter(
     let socket =
         options::connect_udp(session.link.peer(), options).map_err(|e| Cause::System(e.to_string()))?;
     let knock = Setup { token: session.token, test, cookie: Token::default() };
-    let waits: Vec<Span> = knock_waits(count, flow_patience(session)).collect();
+    let waits: Vec<Span> = knock_waits(count, flow_patience(session), longest_rtt(session)).collect();
     let mut asking = Asking { session, socket: &socket, test, waits: &waits, hearing };
     let cookie = asking.ask(&knock.emit_request(Kind::Knock), Kind::Cookie)?;
     let enter = Setup { cookie: cookie.setup.cookie, ..knock };
@@ -477,12 +499,27 @@ mod tests {
     #[test]
     fn a_second_time_fewer_questions_are_asked_and_a_far_path_has_its_time_all_the_same() {
         let waits = |count, patience| {
-            let waits: Vec<Span> = knock_waits(count, patience).collect();
+            let waits: Vec<Span> = knock_waits(count, patience, Span::from_millis(2500)).collect();
             (waits.len(), waits.into_iter().sum::<Span>())
         };
         assert_eq!(waits(KNOCK_WAITS.len(), Span::ZERO), (6, Span::from_millis(2500)));
         assert_eq!(waits(FEW_KNOCKS, Span::ZERO), (4, Span::from_millis(1300)));
-        assert_eq!(waits(FEW_KNOCKS, Span::from_secs(9)), (5, Span::from_secs(9)));
+        // 7.7 s are left, for a question in each round trip.
+        assert_eq!(waits(FEW_KNOCKS, Span::from_secs(9)), (8, Span::from_secs(9)));
+    }
+
+    /// On a path of 700 ms the questions of the first 2.5 s were all: an outage of 3 s took UDP away
+    /// from the whole run.
+    #[test]
+    fn a_far_path_is_asked_for_as_long_as_its_answers_may_take() {
+        let millis = Span::from_millis;
+        let waits: Vec<Span> = knock_waits(KNOCK_WAITS.len(), millis(6100), millis(700)).collect();
+        assert_eq!(waits[6..], [1000, 1000, 1000, 600].map(millis));
+        assert_eq!(knock_waits(KNOCK_WAITS.len(), millis(2500), millis(700)).count(), 6);
+        // The second time has to be over while the responder still waits.
+        assert_eq!(asked_twice_within(millis(20)), ASKED_TWICE_WITHIN);
+        assert_eq!(asked_twice_within(millis(700)), millis(7600));
+        assert_eq!(asked_twice_within(millis(5000)), millis(9000));
     }
 
     #[test]

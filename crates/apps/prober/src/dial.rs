@@ -21,6 +21,8 @@ pub(crate) struct Dialled<T> {
     pub(crate) stream: T,
     /// From its own first segment on.
     pub(crate) took: Span,
+    /// From the first segment of the first attempt on.
+    pub(crate) in_all: Span,
     /// Connections from other ports that were begun before, and have not been answered.
     pub(crate) unanswered: u32,
 }
@@ -53,7 +55,8 @@ fn among<T: Send + 'static>(
     over: &StopFlag,
     connect: impl Fn(Span) -> Result<T, ConnectError> + Clone + Send + 'static,
 ) -> Result<Dialled<T>, ConnectError> {
-    let until = clock::now() + patience;
+    let dialled_at = clock::now();
+    let until = dialled_at + patience;
     let (tell, told) = channel();
     let mut tell = Some(tell);
     // `refused` are those for which the system had no thread.
@@ -78,7 +81,10 @@ fn among<T: Send + 'static>(
             |kind: ErrorKind| ConnectError::System { operation: "connect to", address, source: kind.into() };
         match hear(&told, again_after, over) {
             // Those that were begun later have had less time.
-            Ok((Ok(stream), took, earlier)) => return Ok(Dialled { stream, took, unanswered: earlier }),
+            Ok((Ok(stream), took, earlier)) => {
+                let in_all = (clock::now() - dialled_at).max(took);
+                return Ok(Dialled { stream, took, in_all, unanswered: earlier });
+            }
             Ok((Err(error), ..)) => {
                 failed += 1;
                 if failed >= begun || !is_unanswered(&error) {
@@ -160,6 +166,8 @@ mod tests {
         let (result, _) = dialled(|n, patience| if n == 0 { never(patience) } else { Ok("another port") });
         let dialled = result.unwrap();
         assert_eq!((dialled.stream, dialled.unanswered), ("another port", 1));
+        // The wait for the first one is part of it.
+        assert!(dialled.in_all >= dialled.took + Span::from_millis(5), "{}", dialled.in_all);
     }
 
     #[test]

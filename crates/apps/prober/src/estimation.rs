@@ -359,7 +359,7 @@ fn instrument(
 /// opening and ending take a good part of it: all together is to last as long as was said.
 fn without_opening(lane: &mut Lane, time: Span) -> Span {
     let Some(session) = lane.session() else { return time };
-    let rtt = session.reach.connects.iter().min().copied().unwrap_or_default();
+    let rtt = session.round_trip();
     let opening = rtt * OPENING_TRIPS;
     let left = left_of(time, opening);
     if left == time {

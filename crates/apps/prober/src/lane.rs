@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
-use netaware_record::{FailedPhase, HostInfo, IpVersion, Outcome, Unreachable, VersionResult};
+use netaware_record::{FailedPhase, HostInfo, IpVersion, Outcome, Reach, Unreachable, VersionResult};
 use netaware_units::{ByteCount, Mono, SendRate, Span};
 
 use crate::attach;
@@ -27,6 +27,8 @@ pub(crate) struct Lane {
     session: Option<Session>,
     /// How long it took to connect and to greet the responder.
     pub(crate) opening: Span,
+    /// For how much of that first segments of connections were not answered.
+    pub(crate) unanswered_for: Span,
     pub(crate) echo: Option<EchoFlow>,
     pub(crate) responder: Option<HostInfo>,
     pub(crate) local: Option<IpAddr>,
@@ -66,6 +68,7 @@ impl Lane {
             warnings: Vec::new(),
             session: None,
             opening: Span::ZERO,
+            unanswered_for: Span::ZERO,
             echo: None,
             responder: None,
             local: None,
@@ -90,8 +93,17 @@ impl Lane {
         lane.local = session.local.map(ZonedIp::ip);
         lane.result.local = session.local.map(|local| local.to_string());
         lane.standstills = session.link.standstills();
+        lane.unanswered_for = session.unanswered_for;
         lane.session = Some(session);
+        lane.note_lost_syns();
         lane
+    }
+
+    /// Tells of connects that took as long as they did because a first segment was lost.
+    fn note_lost_syns(&mut self) {
+        if let Some(lost) = self.result.reach.as_ref().and_then(Reach::lost_syns) {
+            self.warn(&lost);
+        }
     }
 
     /// Waits a little for what a responder that has just gone on says of its standstill.
@@ -603,6 +615,7 @@ pub(crate) fn connect_again(lanes: &mut [Lane], target: &Target) -> bool {
         has_waited = true;
         session.connect_again(target);
         lane.result.reach = Some(session.reach.clone());
+        lane.note_lost_syns();
     }
     has_waited
 }
@@ -819,6 +832,24 @@ mod tests {
         // Without a session there is nothing to try again.
         lane.had_no_answer_over_udp = true;
         assert!(!lane.lacks_echo());
+    }
+
+    /// An outage in the first two seconds of a run was in none of its warnings.
+    #[test]
+    fn a_syn_that_was_lost_while_the_session_was_opened_is_a_warning_once() {
+        let mut lane = Lane::empty(IpVersion::V4);
+        lane.note_lost_syns();
+        assert_eq!(lane.warnings, Vec::<String>::new());
+        lane.result.reach = Some(Reach {
+            resolve: None,
+            connects: [2020, 20, 20].map(Span::from_millis).to_vec(),
+            greeting: Span::from_millis(20),
+            round_trip: None,
+        });
+        lane.note_lost_syns();
+        lane.note_lost_syns();
+        let want = "IPv4: the first SYN got no answer: connecting took 2.02 s instead of 20.0 ms";
+        assert_eq!(lane.warnings, [want]);
     }
 
     #[test]

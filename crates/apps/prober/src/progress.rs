@@ -3,6 +3,8 @@
 use netaware_record::{Direction, IpVersion, RatePoint};
 use netaware_units::{BitRate, ByteCount, Span};
 
+use crate::lease;
+
 /// Something happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
@@ -69,6 +71,8 @@ pub(crate) struct Watch<'a> {
     listener: &'a mut dyn FnMut(Progress),
     began_at: netaware_units::Mono,
     total: Span,
+    /// What a person asked for, or was promised first: what every later promise is compared with.
+    asked: Span,
     /// That queues drain after the time is up has been said.
     is_draining_said: bool,
     /// How much time is needed once the running transfer is over.
@@ -101,6 +105,7 @@ impl<'a> Watch<'a> {
             listener,
             began_at: netaware_io::clock::now(),
             total,
+            asked: total,
             is_draining_said: false,
             afterwards: Afterwards::AtLeast(Span::ZERO),
             is_overdue_said: false,
@@ -110,6 +115,11 @@ impl<'a> Watch<'a> {
     /// What the person who waits expects it to take.
     pub(crate) fn total(&self) -> Span {
         self.total
+    }
+
+    /// What a person asked for, or was promised first.
+    pub(crate) fn asked(&self) -> Span {
+        self.asked
     }
 
     /// What it will take is known only now.
@@ -129,6 +139,7 @@ impl<'a> Watch<'a> {
     /// worth a word.
     pub(crate) fn foretell_because(&mut self, rest: Span, why: &str) {
         self.total = self.done() + rest;
+        self.asked = self.total;
         if self.total >= WORTH_A_WORD {
             let about = Span::from_secs(self.total.nanos() / 1_000_000_000 + 1);
             self.tell(Progress::Longer(format!("this takes about {about}: {why}")));
@@ -143,16 +154,15 @@ impl<'a> Watch<'a> {
             // Nobody was reached, so that nothing follows.
             return;
         }
-        self.announce_because(
-            rest,
-            &format!("an exchange with the responder takes {round_trip} on this path"),
-        );
+        let set_up = self.done();
+        let too_much = set_up + rest - self.total;
+        self.announce_because(rest, &why_longer(set_up, round_trip, too_much));
     }
 
     /// The same where it is something else that takes so long.
     pub(crate) fn announce_because(&mut self, rest: Span, why: &str) {
         let whole = self.done() + rest;
-        if let Some(note) = longer(self.total, whole, why) {
+        if let Some(note) = longer(self.total, self.asked, whole, why) {
             self.tell(Progress::Longer(note));
             self.total = whole;
         }
@@ -166,6 +176,7 @@ impl<'a> Watch<'a> {
 
     /// The same, and a time that is much shorter than was promised is told as well.
     pub(crate) fn review_both(&mut self, rest: Span, why: &str) {
+        // What is less than was said is compared with what was said last.
         let whole = self.done() + rest;
         if is_much_shorter(self.total, whole) {
             let about = rounded(whole);
@@ -235,7 +246,7 @@ impl<'a> Watch<'a> {
     fn may_take(&mut self, at_most: Span, why: &str) {
         let whole = self.done() + at_most + self.afterwards.least();
         if !self.is_overdue_said && is_longer(self.total, whole) {
-            let note = format!("this may take up to {} instead of {}: {why}", rounded(whole), self.total);
+            let note = format!("this may take up to {} instead of {}: {why}", rounded(whole), self.asked);
             self.tell(Progress::Longer(note));
             (self.is_overdue_said, self.total) = (true, whole);
         }
@@ -266,10 +277,22 @@ impl<'a> Watch<'a> {
 pub(crate) const REPEATED: &str =
     "messages between the hosts were slow or repeated, or ends of transfers were waited for";
 
-/// What is said of a measurement that takes `whole` where `promised` was the promise.
-fn longer(promised: Span, whole: Span, why: &str) -> Option<String> {
+/// What is said of a measurement that takes `whole` where `promised` was the last promise, and
+/// `asked` the first one.
+fn longer(promised: Span, asked: Span, whole: Span, why: &str) -> Option<String> {
     is_longer(promised, whole)
-        .then(|| format!("this takes about {} instead of {promised}: {why}", rounded(whole)))
+        .then(|| format!("this takes about {} instead of {asked}: {why}", rounded(whole)))
+}
+
+/// Why a measurement takes `too_much` longer: most of it was spent on setting up, which the round
+/// trips of its exchanges do not explain, or each exchange takes long.
+fn why_longer(set_up: Span, round_trip: Span, too_much: Span) -> String {
+    let unexplained = set_up - round_trip * lease::OPENING_ROUND_TRIPS;
+    if unexplained * 2 > too_much {
+        format!("setting up has taken {set_up}")
+    } else {
+        format!("an exchange with the responder takes {round_trip} on this path")
+    }
 }
 
 fn is_longer(promised: Span, whole: Span) -> bool {
@@ -303,10 +326,40 @@ mod tests {
 
     #[test]
     fn a_promise_that_the_path_does_not_keep_is_taken_back_beforehand() {
-        let said = |whole| longer(Span::from_secs(6), Span::from_millis(whole), "it is far");
+        let six = Span::from_secs(6);
+        let said = |whole| longer(six, six, Span::from_millis(whole), "it is far");
         assert_eq!((said(6000), said(7000)), (None, None));
         let note = said(22_000).unwrap();
         assert!(note.starts_with("this takes about 24.0 s instead of 6.00 s: "), "{note}");
+    }
+
+    /// "An exchange takes 20.0 ms" was the reason for three seconds that a lost SYN had cost.
+    #[test]
+    fn a_set_up_that_took_long_is_the_reason_and_not_a_short_round_trip() {
+        let why = |set_up, round_trip, too_much| {
+            why_longer(Span::from_millis(set_up), Span::from_millis(round_trip), Span::from_millis(too_much))
+        };
+        assert_eq!(why(2300, 20, 2500), "setting up has taken 2.30 s");
+        assert_eq!(why(3000, 300, 9000), "an exchange with the responder takes 300 ms on this path");
+        assert_eq!(why(300, 20, 2500), "an exchange with the responder takes 20.0 ms on this path");
+    }
+
+    /// "Instead of 10.0 s" was said at first, and "instead of 57.3 s" later on.
+    #[test]
+    fn every_promise_is_compared_with_what_was_asked_for() {
+        let mut notes = Vec::new();
+        let mut listener = |progress| {
+            if let Progress::Longer(note) = progress {
+                notes.push(note);
+            }
+        };
+        let mut watch = Watch::new(Span::from_secs(10), &mut listener);
+        watch.expect(Span::from_secs(57));
+        watch.review(Span::from_secs(70), REPEATED);
+        watch.review(Span::from_secs(90), REPEATED);
+        assert_eq!(watch.asked(), Span::from_secs(10));
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(notes.iter().all(|note| note.contains(" instead of 10.0 s: ")), "{notes:?}");
     }
 
     #[test]
@@ -440,7 +493,7 @@ mod tests {
             }
         });
         let [_, second] = notes.as_slice() else { panic!("{notes:?}") };
-        assert!(second.starts_with("this may take up to 27.0 s instead of 19.0 s: "), "{second}");
+        assert!(second.starts_with("this may take up to 27.0 s instead of 15.0 s: "), "{second}");
         assert!(total >= Span::from_secs(25), "{total}");
     }
 }

@@ -216,12 +216,21 @@ fn silence(found: &ReachFinding, method: &Reach, tcp: Option<&TcpPort>, took: Sp
             "{host} answers, but only after {rtt}: {took} were too short for this IP version; a longer -t gives it more"
         );
     }
-    let asked = [
-        ("echo", found.echo.asked + found.timestamps.asked > 0),
-        ("TCP", tcp.is_some_and(|tcp| tcp.tries.asked > 0)),
-        ("UDP", found.udp.asked > 0),
-    ];
-    format!("{host} answered {} within {took}", neither(&asked))
+    let asked =
+        [found.echo.asked + found.timestamps.asked, tcp.map_or(0, |tcp| tcp.tries.asked), found.udp.asked];
+    let [by_echo, by_tcp, by_udp] = asked.map(|times| times > 0);
+    let neither = neither(&[("echo", by_echo), ("TCP", by_tcp), ("UDP", by_udp)]);
+    format!("{host} answered {neither} within {took}{}", if_asked_once(asked))
+}
+
+/// What is to be said of a host that was asked so many times by each means: a single question says
+/// little.
+fn if_asked_once(asked: [u32; 3]) -> &'static str {
+    if asked.into_iter().max() == Some(1) {
+        ", and each was asked once: an outage of a moment looks the same, and a longer -t asks again"
+    } else {
+        ""
+    }
 }
 
 /// What was asked for in vain; what there was no time to ask is not said to be unanswered.
@@ -260,7 +269,16 @@ const NOBODY: &str = "see with 'netaware hops' how far packets get, or name an o
 
 #[cfg(test)]
 mod tests {
-    use super::neither;
+    use super::{if_asked_once, neither};
+
+    /// An outage of two seconds at the begin took a version away, and it was said to be silent.
+    #[test]
+    fn a_host_that_was_asked_once_may_have_met_an_outage() {
+        for asked in [[1, 1, 1], [1, 0, 0], [0, 1, 1]] {
+            assert!(if_asked_once(asked).contains("an outage of a moment looks the same"), "{asked:?}");
+        }
+        assert_eq!([if_asked_once([0, 0, 0]), if_asked_once([2, 1, 0])], ["", ""]);
+    }
 
     #[test]
     fn what_was_not_asked_is_not_said_to_be_unanswered() {

@@ -35,6 +35,8 @@ pub(crate) struct Session {
     pub(crate) responder: HostInfo,
     pub(crate) limits: Limits,
     pub(crate) reach: Reach,
+    /// What the greeting took, if none of its segments was sent again.
+    greeting: Option<Span>,
     /// This host's end of the control connection: which interface the measured traffic leaves by.
     pub(crate) local: Option<ZonedIp>,
     pub(crate) interface: Option<String>,
@@ -49,6 +51,9 @@ pub(crate) struct Session {
     pub(crate) udp_unanswered: AtomicU32,
     /// Answers and data that came over UDP, either way, as far as they were counted.
     udp_came: AtomicU64,
+    /// By how much opening the session took longer because first segments of connections were not
+    /// answered.
+    pub(crate) unanswered_for: Span,
     /// TCP connections that were not answered, while others from other ports were.
     pub(crate) unanswered: AtomicU32,
     put_aside: VecDeque<ServerMessage>,
@@ -71,8 +76,9 @@ impl Session {
         resolve: Option<Span>,
         stop: &StopFlag,
     ) -> Result<Self, Failure> {
-        let Dialled { stream, took: first_connect, unanswered } = connect(target, at)?;
+        let (stream, mut connects) = Connects::begin(connect(target, at)?);
         options::prepare_control(&stream);
+        let resent_before = TcpInfo::read(&stream).map_or(0, |info| info.retransmits);
         let connected_at = clock::now();
         let local = stream.local_addr().ok().map(ZonedIp::of);
         let over = stop.child();
@@ -83,11 +89,14 @@ impl Session {
         let mut link = Link::open(stream, at, &hello, target.connect_patience, over.clone())?;
         let welcome = greet(&mut link, target, nonce).map_err(failed)?;
         let greeting = clock::now() - connected_at;
+        let resent = link.tcp_info().map_or(0, |info| info.retransmits);
         set_header(&mut link, &target.options, version, target.connect_patience)
             .map_err(|cause| Failure::new("hello", Some(at), cause))?;
-        let (connects, more_unanswered) = more_connects(target, at, first_connect)?;
+        connects.take_more(target, at)?;
+        let Connects { took, in_all, unanswered } = connects;
         let round_trip = link.tcp_info().map(|info| info.min_rtt).filter(|rtt| *rtt > Span::ZERO);
-        let reach = Reach { resolve, connects, greeting, round_trip };
+        let reach = Reach { resolve, connects: took, greeting, round_trip };
+        let unanswered_for = waited_for_answers(&reach, &in_all);
         if let Some(too_long) = reach.shortest_round_trip().filter(|rtt| *rtt > MAX_ROUND_TRIP) {
             return Err(failed(Cause::TooFar(too_long)));
         }
@@ -99,6 +108,7 @@ impl Session {
             responder,
             limits,
             reach,
+            greeting: greeting_at_once(greeting, resent_before, resent),
             local,
             interface: local.and_then(|it| it.interface().or_else(|| netaware_host::interface_for(it.ip()))),
             next_test: 1,
@@ -107,7 +117,8 @@ impl Session {
             has_waited: false,
             udp_unanswered: AtomicU32::new(0),
             udp_came: AtomicU64::new(0),
-            unanswered: AtomicU32::new(unanswered + more_unanswered),
+            unanswered_for,
+            unanswered: AtomicU32::new(unanswered),
             put_aside: VecDeque::new(),
             over,
         })
@@ -116,7 +127,7 @@ impl Session {
     /// The longest round trip that is known, which patience begins with. The greeting goes to the
     /// responder itself, where a proxy nearby may have accepted the connection.
     pub(crate) fn longest_rtt(&self) -> Option<Span> {
-        self.reach.longest_round_trip().max(Some(self.reach.greeting))
+        self.reach.longest_round_trip().max(self.greeting)
     }
 
     /// So many datagrams have come over UDP, either way.
@@ -199,8 +210,12 @@ impl Session {
     pub(crate) fn connect_again(&mut self, target: &Target) {
         self.has_waited = false;
         let at = self.link.peer();
-        let again = connect(target, at).and_then(|first| more_connects(target, at, first.took));
-        let Ok((connects, _)) = again else { return };
+        let again = connect(target, at).and_then(|first| {
+            let (_, mut connects) = Connects::begin(first);
+            connects.take_more(target, at)?;
+            Ok(connects)
+        });
+        let Ok(Connects { took: connects, .. }) = again else { return };
         let round_trip = self.link.tcp_info().map(|info| info.min_rtt).filter(|rtt| *rtt > Span::ZERO);
         self.reach = Reach { connects, round_trip, ..self.reach.clone() };
     }
@@ -400,17 +415,46 @@ fn control_options(options: &SocketOptions) -> SocketOptions {
 /// 1280 bytes of IPv6 (RFC 8200 §5) with TCP's header.
 const CONTROL_MSS: u32 = 1280 - 40 - 20;
 
-/// Further connections are only timed, and only once a netaware responder has answered: servers of
-/// other protocols, one client at a time, would be upset by them and could no longer be named.
-/// Returns what each took, and how many were not answered.
-fn more_connects(target: &Target, at: SocketAddr, first: Span) -> Result<(Vec<Span>, u32), Failure> {
-    let (mut took, mut unanswered) = (vec![first], 0);
-    for _ in 1..CONNECTS {
-        let dialled = connect(target, at)?;
-        took.push(dialled.took);
-        unanswered += dialled.unanswered;
+/// What the connections showed whose time was taken.
+struct Connects {
+    /// What each took.
+    took: Vec<Span>,
+    /// The same with the attempts before it, from other ports, which were not answered.
+    in_all: Vec<Span>,
+    /// How many attempts that were.
+    unanswered: u32,
+}
+
+impl Connects {
+    fn begin(first: Dialled<TcpStream>) -> (TcpStream, Self) {
+        let Dialled { stream, took, in_all, unanswered } = first;
+        (stream, Self { took: vec![took], in_all: vec![in_all], unanswered })
     }
-    Ok((took, unanswered))
+
+    /// Further connections are only timed, and only once a netaware responder has answered: servers
+    /// of other protocols, one client at a time, would be upset by them and could no longer be
+    /// named.
+    fn take_more(&mut self, target: &Target, at: SocketAddr) -> Result<(), Failure> {
+        for _ in 1..CONNECTS {
+            let Dialled { took, in_all, unanswered, .. } = connect(target, at)?;
+            self.took.push(took);
+            self.in_all.push(in_all);
+            self.unanswered += unanswered;
+        }
+        Ok(())
+    }
+}
+
+/// A greeting that was sent again took TCP's time-out, and tells nothing of the path's round trip.
+/// The responder's first answer may come late all the same, where no segment was sent again.
+fn greeting_at_once(took: Span, resent_before: u64, resent: u64) -> Option<Span> {
+    (resent <= resent_before).then_some(took)
+}
+
+/// How long connections that took so long, in all, have waited because first segments were not
+/// answered.
+fn waited_for_answers(reach: &Reach, in_all: &[Span]) -> Span {
+    in_all.iter().filter_map(|took| reach.resent_for(*took)).sum()
 }
 
 fn connect_cause(e: &ConnectError, patience: Span) -> Cause {
@@ -514,6 +558,28 @@ mod tests {
         queue.expect_own(Span::from_millis(40));
         assert_eq!(queue.for_others(at(5900)), None);
         assert_eq!(queue.for_others(at(7000)), Some(Span::from_secs(1)));
+    }
+
+    #[test]
+    fn the_time_that_a_lost_syn_cost_is_known_with_the_attempts_from_other_ports() {
+        let millis = Span::from_millis;
+        let reach = Reach {
+            resolve: None,
+            connects: [1020, 20, 22].map(millis).to_vec(),
+            greeting: millis(20),
+            round_trip: Some(millis(20)),
+        };
+        assert_eq!(waited_for_answers(&reach, &[2520, 20, 22].map(millis)), millis(2500));
+        assert_eq!(waited_for_answers(&reach, &[20, 20, 22].map(millis)), Span::ZERO);
+    }
+
+    /// A hello that was lost made a path of 20 ms one of 600 ms, with the patience of such a path.
+    #[test]
+    fn a_greeting_that_was_sent_again_is_no_round_trip() {
+        let took = Span::from_millis(620);
+        assert_eq!(greeting_at_once(took, 0, 1), None);
+        // The SYN was sent again, and the greeting was not: a proxy may have accepted it nearby.
+        assert_eq!(greeting_at_once(took, 1, 1), Some(took));
     }
 
     #[test]

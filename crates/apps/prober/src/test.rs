@@ -31,7 +31,7 @@ use crate::progress::{Afterwards, Progress, Watch};
 use crate::report::{self, Findings, Seen};
 use crate::request::{Directions, TestRequest};
 use crate::transfer::{self, TcpOrder, TcpRound, UdpOrder, UdpRound};
-use behind::Behind;
+use behind::{Behind, SetUp};
 use left_out::LeftOut;
 use planning::{
     Ask, Block, Carried, Datagram, Extent, IdleRhythm, PathKnown, Phase, Plan, Promise, Rest, Step, UdpRate,
@@ -78,7 +78,11 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         }
     }
     let mut exchanging = watch.done() - opened_at;
+    let asked_at = watch.done();
     lane::attach_echo(&mut lanes, &request.target, lease + ECHO_MARGIN, largest_echoes());
+    if lacks_flow(&lanes) {
+        course.without_flows += watch.done() - asked_at;
+    }
     if !stop.is_raised() {
         watch.phase("path MTU", None);
         path::explore_all(&mut lanes);
@@ -87,7 +91,11 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     if lanes.iter().all(has_healthy_udp) {
         exchanging = watch.done() - opened_at;
     }
+    let asked_at = watch.done();
     lane::attach_missing_echo(&mut lanes, &request.target, lease + ECHO_MARGIN, largest_echoes());
+    if lacks_flow(&lanes) {
+        course.without_flows += watch.done() - asked_at;
+    }
     if !stop.is_raised() {
         for lane in lanes.iter_mut().filter(|lane| lane.result.path.is_none()) {
             path::explore(lane);
@@ -103,7 +111,9 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         let began = run.watch.done();
         estimation::path_rates(&path_requests(request), &mut run.lanes, stop, &mut run.watch);
         // It has its time beyond the budget.
-        course.promise.ends += run.watch.done() - began - path_time;
+        let took = run.watch.done() - began;
+        course.behind.note_path(took, path_time);
+        course.promise.ends += took - path_time;
         (course.promise.fills, course.promise.announced) = (course.promise.ends, course.promise.ends);
         run.watch.expect(course.promise.ends);
     }
@@ -129,8 +139,8 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     if in_vain {
         course.left_out.no_time_is_enough();
     }
-    let cause = course.cause();
-    record.warnings.extend(course.left_out.overrun(took, request.budget + path_time, cause));
+    let asked = request.budget + path_time;
+    record.warnings.extend(left_out::overrun(took, asked, |over| course.behind.causes(over)));
     record.warnings.extend(course.left_out.warnings(course.rounds_run, course.ask.rounds));
     record
 }
@@ -189,6 +199,11 @@ fn has_healthy_udp(lane: &Lane) -> bool {
     !lane.is_alive() || (lane.echo.is_some() && !vanish)
 }
 
+/// Whether a flow of datagrams could not be opened.
+fn lacks_flow(lanes: &[Lane]) -> bool {
+    lanes.iter().any(|lane| lane.is_alive() && lane.echo.is_none())
+}
+
 /// What is known of each path, and how long the rest may take.
 struct Course {
     ask: Ask,
@@ -203,6 +218,8 @@ struct Course {
     rounds_run: u16,
     behind: Behind,
     left_out: LeftOut,
+    /// For how long flows of datagrams were asked for in vain while it was set up.
+    without_flows: Span,
 }
 
 /// One direction of one version's turn.
@@ -247,6 +264,7 @@ impl Course {
             rounds_run: 0,
             behind: Behind::default(),
             left_out: LeftOut::default(),
+            without_flows: Span::ZERO,
         }
     }
 
@@ -269,6 +287,13 @@ impl Course {
         let paths = self.alive_paths(&run.lanes);
         let plan = planning::plan(self.ask, &paths, budget - done);
         let takes = done + plan.takes;
+        let round_trip = paths.iter().map(|known| known.round_trip).max();
+        let slowest = round_trip.unwrap_or_default();
+        // Sessions are opened at the same time, and what follows is done for one after the other.
+        let usual = slowest * lease::OPENING_ROUND_TRIPS + planning::set_up(&paths);
+        let unanswered = unanswered(&run.lanes, self.without_flows);
+        let set_up = SetUp::new(done - usual, unanswered, takes - budget, slowest);
+        self.behind.note_set_up(set_up);
         self.extents = vec![plan.extent; plan.rounds.into()];
         self.promise = Promise {
             ends: takes + path_time,
@@ -278,14 +303,15 @@ impl Course {
             said: u8::from(takes > budget + budget / 20),
         };
         run.watch.expect(self.promise.ends);
-        let longer = (takes > budget + budget / 20).then(|| seconds(takes));
-        let round_trip = paths.iter().map(|known| known.round_trip).max();
+        let asked = run.watch.asked();
+        let longer = (takes > budget + budget / 20)
+            .then(|| format!("it takes about {} instead of {asked}", whole_seconds(takes + path_time)));
         if let Some(round_trip) = round_trip {
             let enough =
                 run.lanes.iter().all(has_healthy_udp).then(|| seconds(done + done / 10 + plan.enough));
             let phases = plan.extent.left_out(self.ask);
             self.left_out.plan(budget, round_trip, phases, enough);
-            let note = self.left_out.announcement(plan.rounds, self.ask.rounds, longer.as_deref());
+            let note = self.left_out.announcement(plan.rounds, self.ask.rounds, longer);
             if let Some(note) = note {
                 run.note(note);
             }
@@ -480,6 +506,7 @@ impl Course {
             + LEASE_MARGIN;
         if !plan.is_empty() {
             lane::keep_reserved(&mut run.lanes, needed, left + LEASE_MARGIN, run.stop, &mut run.watch);
+            self.behind.note_reopening(run.watch.done() - done);
         }
         // Later rounds are left out sooner than the test is made longer.
         let later = planning::needed(self.ask, ahead.get(1..of_round).unwrap_or_default());
@@ -532,13 +559,11 @@ impl Course {
         match self.promise.judge(run.watch.done(), rest, self.behind.late(transfers), may_be_left_out) {
             Rest::Fits => true,
             Rest::Takes(promise) => {
-                let before = seconds(self.promise.ends.max(self.promise.announced));
                 self.promise = promise;
                 run.watch.expect(promise.announced);
-                let whole = seconds(promise.announced);
+                let (whole, asked) = (whole_seconds(promise.announced), run.watch.asked());
                 let cause = self.cause();
-                run.note(format!("this may take up to {whole} instead of {before}: {cause}"));
-                self.left_out.longer = Some(cause);
+                run.note(format!("this may take up to {whole} instead of {asked}: {cause}"));
                 true
             }
             Rest::TooLong => false,
@@ -561,8 +586,10 @@ impl Course {
         watch.phase(what, Some(lane.version));
         let drain = TcpPlan::longest_drain_after(duration);
         let lasting = duration + lease::exchanges_at_most(lane.round_trip(), 1, drain);
-        let rest = (self.promise.ends - watch.done()).or_zero() + ECHO_MARGIN;
+        let done = watch.done();
+        let rest = (self.promise.ends - done).or_zero() + ECHO_MARGIN;
         lane.keep_echo(&request.target, lasting, rest, largest_echoes());
+        self.behind.note_reopening(watch.done() - done);
         let order = TcpOrder {
             streams,
             duration,
@@ -576,7 +603,9 @@ impl Course {
         let rounds = transfer::tcp(lane, &request.target, &[order], Some(&load), stop, watch);
         let took = clock::now() - began_at;
         if rounds.iter().any(TcpRound::carried_nothing) {
+            let done = watch.done();
             path::explain_silence(lane, &request.target, stop, watch);
+            self.behind.note_search(watch.done() - done);
         }
         if let Some(round) = rounds.first() {
             let seen = report::seen(round, known.round_trip);
@@ -737,7 +766,19 @@ fn count(streams: u16) -> String {
 
 /// Whole seconds, rounded up, as a person types them.
 fn seconds(time: Span) -> String {
-    format!("{}s", (time.0 + 999_999_999) / 1_000_000_000)
+    format!("{}s", whole_seconds(time).0 / 1_000_000_000)
+}
+
+/// The same as a time that is announced.
+fn whole_seconds(time: Span) -> Span {
+    Span::from_secs((time.0 + 999_999_999) / 1_000_000_000)
+}
+
+/// For how long setting up had no answer: of a connection, of the path as a whole, or of the `flows`
+/// of datagrams, which an outage takes away as well. Versions wait for theirs at the same time.
+fn unanswered(lanes: &[Lane], flows: Span) -> Span {
+    let of_lane = |lane: &Lane| lane.unanswered_for + lane.outlived().unwrap_or_default().max(flows);
+    lanes.iter().map(of_lane).max().unwrap_or_default()
 }
 
 /// Beyond this many datagrams per second one core can no longer keep an even pace on the hosts we

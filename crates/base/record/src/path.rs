@@ -59,8 +59,31 @@ impl Reach {
     /// lost: it is sent again after a second (RFC 6298 §2.1).
     pub fn longest_round_trip(&self) -> Option<Span> {
         let shortest = self.shortest_round_trip()?;
-        let was_resent = |took: &&Span| **took - shortest >= SENT_AGAIN_AFTER;
-        self.connects.iter().filter(|took| !was_resent(took)).max().copied().or(Some(shortest))
+        let once = self.connects.iter().filter(|took| self.resent_for(**took).is_none());
+        once.max().copied().or(Some(shortest))
+    }
+
+    /// By how much connecting took longer than a round trip, if it took so long that its first
+    /// segment was lost, or came too late, and was sent again. **Biased**: a first segment that a
+    /// queue held for almost a second counts as well.
+    pub fn resent_for(&self, took: Span) -> Option<Span> {
+        let longer = took - self.shortest_round_trip()?;
+        (longer >= SENT_AGAIN_AFTER).then_some(longer)
+    }
+
+    /// In a sentence without an end, which connects had no answer to their first segment; `None`
+    /// where all of them had one.
+    pub fn lost_syns(&self) -> Option<String> {
+        let was_resent = |took: &Span| self.resent_for(*took).is_some();
+        let resent: Vec<Span> = self.connects.iter().copied().filter(was_resent).collect();
+        let (longest, shortest) = (resent.iter().max()?, self.shortest_round_trip()?);
+        Some(match resent.len() {
+            1 => format!("the first SYN got no answer: connecting took {longest} instead of {shortest}"),
+            many => format!(
+                "the first SYNs of {many} connections got no answer: connecting took up to {longest} instead of \
+                 {shortest}"
+            ),
+        })
     }
 }
 
@@ -141,6 +164,28 @@ mod tests {
         );
         let learnt = PathFacts { mtu_finding: MtuFinding::Learnt, ..facts(1300, None) };
         assert_eq!((learnt.black_hole(), PathFacts::default().black_hole()), (None, None));
+    }
+
+    /// A connection took two seconds on a path of 20 ms, and nobody was told.
+    #[test]
+    fn a_lost_syn_is_named_with_the_time_that_it_cost() {
+        let reach = |connects: &[i64]| Reach {
+            resolve: None,
+            connects: connects.iter().copied().map(Span::from_millis).collect(),
+            greeting: Span::from_millis(20),
+            round_trip: Some(Span::from_millis(20)),
+        };
+        assert_eq!(reach(&[20, 25, 900]).lost_syns(), None, "a queue, and no retransmission");
+        assert_eq!(
+            reach(&[1020, 20, 20]).lost_syns().unwrap(),
+            "the first SYN got no answer: connecting took 1.02 s instead of 20.0 ms"
+        );
+        let two = reach(&[1020, 20, 3020]).lost_syns().unwrap();
+        assert!(two.starts_with("the first SYNs of 2 connections") && two.contains("3.02 s"), "{two}");
+        // A round trip of more than a second is sent again as well, and nothing was lost.
+        let far = Reach { round_trip: Some(Span::from_millis(1200)), ..reach(&[1200, 1250, 1210]) };
+        assert_eq!(far.lost_syns(), None);
+        assert_eq!(reach(&[20]).resent_for(Span::from_millis(2520)), Some(Span::from_millis(2500)));
     }
 
     type Row = (&'static [i64], Option<i64>, Option<(i64, i64)>);

@@ -27,8 +27,8 @@ fn measured(delay: &str, arguments: &[&str], limit: Span) -> (Record, String) {
 /// The time that was promised: what was asked for, or the longer one that was said beforehand.
 fn promised(said: &str, asked: Span) -> Span {
     let longer = said.lines().filter_map(|it| {
-        let seconds = it.split("it takes about ").nth(1)?.split('s').next()?;
-        seconds.parse().ok().map(Span::from_secs)
+        let whole = it.split("it takes about ").nth(1)?.split(" instead of ").next()?;
+        whole.replace(' ', "").parse::<Span>().ok()
     });
     longer.max().unwrap_or(asked)
 }

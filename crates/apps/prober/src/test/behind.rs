@@ -16,11 +16,69 @@ pub(super) struct Behind {
     transfers: i64,
     /// The same of the idle round trips.
     idle: Span,
+    set_up: SetUp,
+    /// By how much longer than planned capacity and available bandwidth took.
+    path: Span,
+    /// For how long it was looked into why nothing came.
+    searches: Span,
+    /// What asking again for the responder's place and for flows of datagrams took.
+    reopening: Span,
+}
+
+/// What the time before the plan was spent on, and the plan, take beyond what was asked for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SetUp {
+    /// By how much setting up took longer than usual, as far as that time is missing.
+    late: Span,
+    /// For how much of it connections were not answered, or nothing came at all.
+    unanswered: Span,
+    /// What the plan exceeds the time by that was asked for, beside that.
+    plan: Span,
+    /// Of the slowest path.
+    round_trip: Span,
+}
+
+impl SetUp {
+    /// Setting up took `late` longer than usual, and with what is planned the test takes `beyond`
+    /// more than it was asked to.
+    pub(super) fn new(late: Span, unanswered: Span, beyond: Span, round_trip: Span) -> Self {
+        let late = late.min(beyond).or_zero();
+        Self { late, unanswered: unanswered.min(late), plan: (beyond - late).or_zero(), round_trip }
+    }
+
+    fn said(&self) -> String {
+        let Self { late, unanswered, .. } = self;
+        if *unanswered > NOTICEABLE {
+            format!("setting up took {late} longer than usual, {unanswered} of that without an answer")
+        } else {
+            format!("setting up took {late} longer than usual, because packets were lost or late")
+        }
+    }
 }
 
 impl Behind {
     pub(super) fn new(planned: Vec<[PathKnown; 2]>) -> Self {
         Self { planned, ..Self::default() }
+    }
+
+    /// The plan is made.
+    pub(super) fn note_set_up(&mut self, set_up: SetUp) {
+        self.set_up = set_up;
+    }
+
+    /// Capacity and available bandwidth are known.
+    pub(super) fn note_path(&mut self, took: Span, planned: Span) {
+        self.path = took - planned;
+    }
+
+    /// It was looked into why nothing came.
+    pub(super) fn note_search(&mut self, took: Span) {
+        self.searches += took;
+    }
+
+    /// The responder's place and flows of datagrams are there for the next transfer.
+    pub(super) fn note_reopening(&mut self, took: Span) {
+        self.reopening += took;
     }
 
     /// The idle round trips are over.
@@ -47,18 +105,56 @@ impl Behind {
         let of_tcp = |(over, took, planned): (Span, Span, Span)| {
             (over, format!("TCP took up to {took} to warm up and not {planned} as planned"))
         };
-        let ends = format!("ends of transfers have taken {} longer than planned", self.ends);
-        let idle = format!("the idle round trips have taken {} longer than planned", self.idle);
-        let parts = [Some((self.ends, ends)), Some((self.idle, idle)), warm_up.map(of_tcp)];
-        let largest = parts.into_iter().flatten().max_by_key(|(over, _)| *over);
+        let parts = self.delays().into_iter().chain(warm_up.map(of_tcp));
+        let largest = parts.max_by_key(|(over, _)| *over);
         largest
             .filter(|(over, _)| *over > NOTICEABLE)
             .map_or_else(|| "what came before has taken longer than planned".to_owned(), |(_, what)| what)
+    }
+
+    /// What took longer than planned, and how much longer.
+    fn delays(&self) -> [(Span, String); 2] {
+        let ends = format!("ends of transfers have taken {} longer than planned", self.ends);
+        let idle = format!("the idle round trips have taken {} longer than planned", self.idle);
+        [(self.ends, ends), (self.idle, idle)]
+    }
+
+    /// Everything that is known to have made the test take `over` longer than it was asked to, with
+    /// its share, and what of it nothing explains. Later transfers may have been shortened for some
+    /// of that, so that the shares may be more than the whole.
+    pub(super) fn causes(&self, over: Span) -> String {
+        let SetUp { plan, round_trip, .. } = self.set_up;
+        let of_plan =
+            format!("a path with a round trip of {round_trip} needs {plan} more for the least of it");
+        let Self { path, searches, reopening, .. } = self;
+        let of_path = format!("capacity and available bandwidth have taken {path} longer than planned");
+        let of_searches = format!("looking into why nothing came has taken {searches}");
+        let of_reopening =
+            format!("asking again for the responder's place or for flows has taken {reopening}");
+        let [ends, idle] = self.delays();
+        let known = [
+            (self.set_up.late, self.set_up.said()),
+            (plan, of_plan),
+            ends,
+            idle,
+            (*path, of_path),
+            (*searches, of_searches),
+            (*reopening, of_reopening),
+        ];
+        let mut named: Vec<(Span, String)> =
+            known.into_iter().filter(|(share, _)| *share >= WORTH_NAMING).collect();
+        let unexplained = over - named.iter().map(|(share, _)| *share).sum::<Span>();
+        if unexplained >= WORTH_NAMING {
+            named.push((unexplained, format!("{unexplained} of it are unexplained")));
+        }
+        named.into_iter().map(|(_, what)| what).collect::<Vec<_>>().join("; ")
     }
 }
 
 /// Less is nobody's reason.
 const NOTICEABLE: Span = Span::from_millis(10);
+/// Less is none of several causes.
+const WORTH_NAMING: Span = Span::from_millis(100);
 
 #[cfg(test)]
 mod tests {
@@ -90,6 +186,38 @@ mod tests {
             behind.cause(ASK, &[[cold, known[1]]]),
             "TCP took up to 900 ms to warm up and not 126 ms as planned"
         );
+    }
+
+    /// A test took 5.9 s longer than it was asked to, and its warning explained 1.7 s of that.
+    #[test]
+    fn each_cause_of_a_late_end_has_its_share_and_the_rest_is_called_unexplained() {
+        let known = [PathKnown::new(millis(20)); 2];
+        let mut behind = Behind::new(vec![known]);
+        assert_eq!(behind.causes(millis(5900)), "5.90 s of it are unexplained");
+        let usual = Phase::OneStream.overhead(&known[0]);
+        behind.note_end(0, 0, Phase::OneStream, usual + millis(1700));
+        behind.note_set_up(SetUp::new(millis(2500), millis(2000), millis(2100), millis(20)));
+        assert_eq!(
+            behind.causes(millis(5900)),
+            "setting up took 2.10 s longer than usual, 2.00 s of that without an answer; ends of transfers have taken \
+             1.70 s longer than planned; 2.10 s of it are unexplained"
+        );
+        behind.note_search(millis(1500));
+        behind.note_reopening(millis(600));
+        let all = behind.causes(millis(5900));
+        assert!(all.ends_with(
+            "has taken 1.50 s; asking again for the responder's place or for flows has taken 600 ms"
+        ));
+        // The plan takes what is left of the time: what it made up for is no cause.
+        behind.note_set_up(SetUp::new(millis(2500), Span::ZERO, -millis(10), millis(20)));
+        assert!(!behind.causes(millis(5900)).contains("setting up"));
+        behind.note_set_up(SetUp::new(Span::ZERO, Span::ZERO, millis(48_000), millis(600)));
+        let far = behind.causes(millis(48_000));
+        assert!(
+            far.starts_with("a path with a round trip of 600 ms needs 48.0 s more for the least of it; "),
+            "{far}"
+        );
+        assert!(!far.contains("unexplained"), "{far}");
     }
 
     #[test]

@@ -11,8 +11,6 @@ pub(super) struct LeftOut {
     pub(super) rounds_for: Option<String>,
     /// Of phases that were left out on the way, one sentence each.
     pub(super) phases: Vec<String>,
-    /// Why it was said on the way that the test takes longer.
-    pub(super) longer: Option<String>,
 }
 
 /// Known when the plan is made.
@@ -24,8 +22,6 @@ struct Planned {
     phases: Option<&'static str>,
     /// The time limit with which everything would be run, where more time helps.
     enough: Option<String>,
-    /// What is run takes longer than the budget.
-    is_longer: bool,
 }
 
 impl LeftOut {
@@ -38,7 +34,7 @@ impl LeftOut {
         phases: Option<&'static str>,
         enough: Option<String>,
     ) {
-        self.planned = Some(Planned { budget, round_trip, phases, enough, is_longer: false });
+        self.planned = Some(Planned { budget, round_trip, phases, enough });
     }
 
     /// Nothing was carried, whatever the time.
@@ -48,28 +44,10 @@ impl LeftOut {
         }
     }
 
-    /// What the record says of a test that took longer than it was asked to, `cause` being what has
-    /// taken longest in it where nothing was said of that on the way.
-    pub(super) fn overrun(&self, took: Span, asked: Span, cause: String) -> Option<String> {
-        let by_plan = || {
-            let Planned { round_trip, is_longer: true, .. } = self.planned.as_ref()? else { return None };
-            Some(format!("a path with a round trip of {round_trip} needs as much for the least of it"))
-        };
-        let why = self.longer.clone().or_else(by_plan).unwrap_or(cause);
-        (took > asked + asked / 10 + NOTICEABLE)
-            .then(|| format!("the test took {took} instead of {asked}: {why}"))
-    }
-
-    /// What a person has to know before the test goes on, if anything: `longer` is how long it
+    /// What a person has to know before the test goes on, if anything: `longer` says how long it
     /// takes where that is more than was asked for.
-    pub(super) fn announcement(&mut self, rounds: u16, asked: u16, longer: Option<&str>) -> Option<String> {
-        let planned = self.planned.as_mut()?;
-        planned.is_longer = longer.is_some();
-        planned.said(
-            rounds,
-            asked,
-            longer.map(|whole| format!("it takes about {whole} instead of {}", planned.budget)),
-        )
+    pub(super) fn announcement(&self, rounds: u16, asked: u16, longer: Option<String>) -> Option<String> {
+        self.planned.as_ref()?.said(rounds, asked, longer)
     }
 
     /// The sentences of the record, so many `rounds` having been run.
@@ -103,6 +81,13 @@ impl Planned {
             what.join("; ")
         ))
     }
+}
+
+/// What the record says of a test that took longer than it was `asked` to; `causes` says what made
+/// it so much longer.
+pub(super) fn overrun(took: Span, asked: Span, causes: impl FnOnce(Span) -> String) -> Option<String> {
+    (took > asked + asked / 10 + NOTICEABLE)
+        .then(|| format!("the test took {took} instead of {asked}: {}", causes(took - asked)))
 }
 
 /// A promise that is exceeded by a tenth and by less than this is kept.
@@ -140,11 +125,12 @@ mod tests {
 
     #[test]
     fn a_time_that_was_announced_does_not_stay_as_a_warning_beside_the_time_it_took() {
-        let mut left_out = planned(Some("UDP"));
-        let said = left_out.announcement(2, 2, Some("60s")).unwrap();
-        assert!(said.contains("left out: UDP; it takes about 60s instead of 15.0 s; -t 24s"), "{said}");
+        let left_out = planned(Some("UDP"));
+        let longer = "it takes about 60.0 s instead of 15.0 s".to_owned();
+        let said = left_out.announcement(2, 2, Some(longer)).unwrap();
+        assert!(said.contains("left out: UDP; it takes about 60.0 s instead of 15.0 s; -t 24s"), "{said}");
         let [warning] = &left_out.warnings(2, 2)[..] else { panic!() };
-        assert!(warning.contains("left out: UDP") && !warning.contains("60s"), "{warning}");
+        assert!(warning.contains("left out: UDP") && !warning.contains("60.0 s"), "{warning}");
         // Nothing is left out.
         let mut whole = planned(None);
         assert_eq!((whole.announcement(2, 2, None), whole.clone().warnings(2, 2)), (None, Vec::new()));
@@ -157,22 +143,10 @@ mod tests {
     fn a_test_that_took_longer_than_asked_for_says_so_in_its_record() {
         let seconds = Span::from_secs;
         let said =
-            |left_out: &LeftOut, took| left_out.overrun(seconds(took), seconds(15), "it was slow".into());
-        let mut left_out = planned(None);
-        assert_eq!(said(&left_out, 16), None);
-        assert_eq!(said(&left_out, 22).unwrap(), "the test took 22.0 s instead of 15.0 s: it was slow");
-        left_out.announcement(1, 2, Some("22s"));
-        assert!(
-            said(&left_out, 22)
-                .unwrap()
-                .ends_with("a round trip of 24.0 ms needs as much for the least of it")
-        );
-        left_out.longer = Some("ends of transfers have taken 7.00 s longer than planned".to_owned());
-        assert!(
-            said(&left_out, 22)
-                .unwrap()
-                .ends_with("15.0 s: ends of transfers have taken 7.00 s longer than planned")
-        );
+            |took| overrun(seconds(took), seconds(15), |over| format!("{over} were lost to a slow path"));
+        assert_eq!(said(16), None);
+        let want = "the test took 22.0 s instead of 15.0 s: 7.00 s were lost to a slow path";
+        assert_eq!(said(22).unwrap(), want);
     }
 
     #[test]
