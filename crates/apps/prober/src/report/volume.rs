@@ -2,11 +2,11 @@
 //!
 //! **Measures** after how many bytes nothing of a stream came any more, with the headers of IP and
 //! UDP. **Assumes** that each stream is a flow of its own, that its datagrams are not fragments, and
-//! that something which counts a flow's bytes counts those of each flow alike. An outage ends
-//! streams at places that have nothing to do with each other, so that two which agree to a datagram
-//! or a twentieth are not taken for one. **Biased**: a path that began to lose some datagrams before
-//! the stop makes the volume look larger; a single stream shows nothing, and streams that run at
-//! once show nothing either, because an outage ends both alike.
+//! that what counts a flow's bytes counts those of each flow alike. Outages end streams at places
+//! that have nothing to do with each other, so that streams which agree to a datagram and a
+//! twentieth did not meet one. **Biased**: where datagrams are lost before the stop, the volume is
+//! told a little too large. A single stream shows nothing, and streams that run at once show
+//! nothing either, because an outage ends both alike.
 
 use netaware_record::{IpVersion, TcpResult, VersionResult};
 
