@@ -5,9 +5,11 @@
 //! that what counts a flow's bytes counts those of each flow alike. Outages end streams at places
 //! that have nothing to do with each other, so that streams which agree to a datagram and a
 //! twentieth did not meet one. **Biased**: where datagrams are lost before the stop, the volume is
-//! told a little too large. A single stream shows nothing, and streams that run at once show
-//! nothing either, because an outage ends both alike.
+//! told a little too large; and a path that is so slow that of a whole stream it carries no more
+//! than its queue held looks the same. A single stream shows nothing, and streams that run at once
+//! show nothing either, because an outage ends both alike.
 
+use netaware_probe::limit;
 use netaware_record::{IpVersion, TcpResult, VersionResult};
 
 use super::Findings;
@@ -76,7 +78,7 @@ fn stopped_after(version: IpVersion, round: &UdpRound) -> Option<(u64, u64)> {
     let (sender, receiver) = (round.ended.udp_sender.as_ref()?, round.ended.udp_receiver.as_ref()?);
     let is_of_host = receiver.observed.is_some()
         || receiver.drops.total().is_some_and(|drops| drops > 0)
-        || receiver.stood_still.is_some_and(|stood| stood.0 > 0);
+        || limit::stood_still(receiver.stood_still, receiver.elapsed.max(sender.elapsed)).is_some();
     let missing = sender.sent.saturating_sub(receiver.highest);
     let is_whole = receiver.received.saturating_mul(10) >= receiver.highest.saturating_mul(9);
     let has_stopped = missing >= MIN_MISSING.max(receiver.highest / 10);
