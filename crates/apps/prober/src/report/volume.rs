@@ -1,7 +1,7 @@
 //! Streams of datagrams that each stopped after the same number of bytes.
 //!
 //! **Measures** after how many bytes nothing of a stream came any more, with the headers of IP and
-//! UDP. **Assumes** that each stream is a flow of its own, that its datagrams are not fragments, and
+//! UDP. **Assumes** that each stream is a flow of its own, that its datagrams are no fragments, and
 //! that what counts a flow's bytes counts those of each flow alike. Outages end streams at places
 //! that have nothing to do with each other, so that streams which agree to a datagram and a
 //! twentieth did not meet one. **Biased**: where datagrams are lost before the stop, the volume is
