@@ -20,6 +20,7 @@ use crate::echo::{EchoOrder, EchoRun, EchoSizes, Overdue};
 use crate::lane::{self, Lane, Renewed};
 use crate::lease;
 use crate::progress::{Progress, Watch};
+use crate::queueing;
 use crate::report::{self, Findings};
 use crate::request::{LatencyRequest, Rhythm, Target, Transport};
 use crate::stage::Cause;
@@ -69,6 +70,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
         stop,
         watch: &mut watch,
         gone: (0..turns_at_most).map(|_| None).collect(),
+        slower: None,
     };
     let (mut block, mut joined) = (0, 1);
     while block < blocks {
@@ -114,6 +116,8 @@ struct Course<'a, 'w> {
     watch: &'a mut Watch<'w>,
     /// Lanes whose UDP flow has fallen silent, and has been looked into: they are asked no more.
     gone: Vec<Option<Renewed>>,
+    /// The distance between requests since they queued behind each other.
+    slower: Option<Span>,
 }
 
 impl Course<'_, '_> {
@@ -161,6 +165,7 @@ impl Course<'_, '_> {
         needed: Span,
         afterwards: Span,
     ) -> Span {
+        let asked = respaced(self.request, self.needs, self.slower, (part, self.blocks));
         let (request, watch) = (self.request, &mut *self.watch);
         let (lane, found) = (&mut self.lanes[turn], &mut self.findings[turn]);
         let probe = &mut self.probes[turn][probe];
@@ -169,7 +174,7 @@ impl Course<'_, '_> {
             return Span::ZERO;
         }
         watch.phase(phase(request, probe.transport()), Some(lane.version));
-        let order = self.needs.within(lane, plan(request, part, self.blocks));
+        let order = self.needs.within(lane, asked);
         if !probe.keep(lane, request, needed, self.lease) {
             return Span::ZERO;
         }
@@ -188,6 +193,7 @@ impl Course<'_, '_> {
             );
         });
         let mut waited = run.as_ref().map_or(Span::ZERO, waited_in_vain);
+        let served = run.as_ref().filter(|_| is_udp).and_then(served_every);
         let run = run.map(|run| {
             let look = looked_into_within(run.order.patience, opening);
             let before = ceasing(&found.idle);
@@ -209,8 +215,49 @@ impl Course<'_, '_> {
         } else {
             found.idle.extend(run);
         }
+        if let Some(served) = served {
+            self.slow_down(turn, served);
+        }
         waited
     }
+
+    /// The path let requests through at this distance: those that follow keep a longer one, over
+    /// both versions, unless somebody typed the distance that they have.
+    fn slow_down(&mut self, turn: usize, served: Span) {
+        let Rhythm::Open { spacing, .. } = self.request.rhythm else { return };
+        let now = self.slower.unwrap_or(spacing);
+        let Some(slower) = queueing::slower(now, served).filter(|_| self.request.may_slow_down) else {
+            return;
+        };
+        self.slower = Some(slower);
+        self.lanes[turn].warn(&format!(
+            "requests queued behind each other, because the path let them through every {served} only: from then on they \
+             went every {slower} instead of every {now}"
+        ));
+    }
+}
+
+/// At which distance the path let requests through that queued behind each other.
+fn served_every(run: &EchoRun) -> Option<Span> {
+    let (apart, sent) = (run.order.shown_spacing(), run.round.counts().sent());
+    queueing::served_every(apart, sent, &run.round.rtts_ns())
+}
+
+/// What is asked of a part of so many blocks, at another distance than was planned if that has
+/// proved too short: fewer requests then in the same time.
+fn respaced(
+    request: &LatencyRequest,
+    needs: &Needs,
+    slower: Option<Span>,
+    (part, blocks): (&Range<u16>, u16),
+) -> EchoOrder {
+    let (Some(spacing), Rhythm::Open { arrivals, seed, .. }) = (slower, request.rhythm) else {
+        return plan(request, part, blocks);
+    };
+    let rhythm = Rhythm::Open { spacing, arrivals, seed };
+    let order = plan(&LatencyRequest { rhythm, ..request.clone() }, part, blocks);
+    let sends_for = needs.of_blocks(part.len()) - needs.margin;
+    EchoOrder { time: Some(order.time.map_or(sends_for, |time| time.min(sends_for))), ..order }
 }
 
 /// How long it takes at most to look into a flow that has fallen silent: it is asked again, another
@@ -290,15 +337,28 @@ fn judge_flow(
     if !lane.is_alive() {
         return (run, None);
     }
-    let apart = run.order.shown_spacing();
+    let why = why_forgotten(run.order.shown_spacing());
     lane.warn(&format!(
-        "requests on a UDP flow had no answer any more, and a new flow worked at once: an address translator has given \
-         the flow another port, or a firewall has forgotten it, which both do where nothing comes for a while (requests \
-         were {apart} apart); the fate of {silent} requests is unknown, and they are not counted as lost"
+        "requests on a UDP flow had no answer any more, and a new flow worked at once: {why}; the fate of {silent} \
+         requests is unknown, and they are not counted as lost"
     ));
     let mut run = EchoRun { ceasing: Ceasing::default(), ..run };
     run.forget_its_end();
     (run, None)
+}
+
+/// Why a flow of requests so far apart may have been lost while another one works.
+fn why_forgotten(apart: Span) -> String {
+    if apart >= SOONEST_FORGOTTEN {
+        return format!(
+            "an address translator has given the flow another port, or a firewall has forgotten it, which both do \
+             where nothing comes for a while (requests were {apart} apart)"
+        );
+    }
+    format!(
+        "something on the way drops a flow of UDP after a number of bytes or a time, or an address translator was \
+         started again (requests were {apart} apart, so that no flow was forgotten for its silence)"
+    )
 }
 
 /// Requests that were asked to find out whether anything still comes had answers.
@@ -369,6 +429,8 @@ fn ceasing(runs: &[EchoRun]) -> Ceasing {
 
 /// One request alone may be lost anywhere.
 const MIN_SILENT: u64 = 2;
+/// No translator and no firewall forgets a flow over which something came that lately.
+const SOONEST_FORGOTTEN: Span = Span::from_secs(1);
 /// Requests that show whether a flow still works.
 const FLOW_TRIES: u64 = 2;
 const FLOW_TRY_SPACING: Span = Span::from_millis(50);
@@ -812,6 +874,28 @@ mod tests {
         let request = LatencyRequest { count: Some(203), ..LatencyRequest::new(Target::new("::1")) };
         let parts = [0..1, 1..BLOCKS];
         assert_eq!(parts.iter().filter_map(|part| plan(&request, part, BLOCKS).count).sum::<u64>(), 203);
+    }
+
+    /// A flow was dropped after 60 kB at a request each 10 ms, and its silence was blamed.
+    #[test]
+    fn a_flow_that_was_never_silent_was_not_forgotten_for_its_silence() {
+        let said = [Span::from_millis(10), Span::from_secs(30)].map(why_forgotten);
+        assert!(said[0].contains("after a number of bytes"), "{}", said[0]);
+        assert!(said[1].contains("where nothing comes for a while"), "{}", said[1]);
+    }
+
+    /// 200 requests each 10 ms went on at that rate on a path that had fallen to 20 kbit/s.
+    #[test]
+    fn requests_that_queued_become_fewer_in_the_same_time() {
+        let request = LatencyRequest::new(Target::new("::1"));
+        let needs = Needs { block: Span::from_millis(1250), margin: Span::from_secs(1) };
+        let part = 3..4;
+        let order = |slower| respaced(&request, &needs, slower, (&part, BLOCKS));
+        let planned = order(None);
+        assert_eq!((planned.pacing, planned.count), (Pacing::Even(Span::from_millis(10)), Some(25)));
+        let slower = order(Some(Span::from_millis(50)));
+        assert_eq!((slower.pacing, slower.count), (Pacing::Even(Span::from_millis(50)), Some(25)));
+        assert_eq!(slower.time, Some(Span::from_millis(250)));
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod matrix;
 mod owd;
 mod path;
 mod progress;
+mod queueing;
 mod reach;
 mod report;
 mod request;

@@ -13,6 +13,7 @@ mod rounds;
 mod route;
 mod tcp;
 mod udp;
+mod volume;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -39,6 +40,7 @@ use crate::request::Target;
 use crate::transfer::{TcpRound, UdpRound};
 
 pub(crate) use tcp::{Seen, seen};
+use volume::Volume;
 
 /// Why packets did not leave this host.
 pub(crate) fn why_not_sent(why: NotSent) -> String {
@@ -95,6 +97,8 @@ pub(crate) struct Findings {
     pub(crate) outlived: Option<Span>,
     /// Its session was given up in a silence that the other version shared.
     pub(crate) is_silence_shared: bool,
+    /// Each of its streams of datagrams stopped after so many bytes.
+    pub(crate) volume: Option<Volume>,
 }
 
 impl Findings {
@@ -253,6 +257,7 @@ pub(crate) fn finish(
     }
     for (lane, found) in lanes.iter().zip(findings.iter_mut()) {
         (found.longest_pause, found.outlived) = (lane.longest_pause(), lane.outlived());
+        found.volume = Volume::of(lane.version, &found.udp);
     }
     lane::note_common_silence(&mut lanes);
     lane::note_single_loss(&mut lanes);
@@ -276,6 +281,8 @@ pub(crate) fn finish(
     for (result, found) in versions.iter().zip(findings) {
         let name = result.version.name();
         warnings.extend(tcp::warnings(&found.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
+        let volume = found.volume.map(|volume| volume.warning(result, found));
+        warnings.extend(volume.map(|warning| format!("{name}: {warning}")));
         let of_udp = udp::warnings(&found.udp, result.unreachable.is_some());
         warnings.extend(of_udp.into_iter().map(|warning| format!("{name}: {warning}")));
         warnings.extend(route::Shift::of(found).map(|shift| shift.warning(result.version)));

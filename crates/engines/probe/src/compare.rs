@@ -78,6 +78,27 @@ pub struct Share {
     pub of: u64,
 }
 
+/// A loss with what it was counted from.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    metric: Metric,
+    direction: Direction,
+    /// Over IPv4 and over IPv6.
+    shares: [Share; 2],
+}
+
+impl Counted {
+    /// How many were observed, over the version over which there were fewer.
+    fn sample(&self) -> u64 {
+        sample(self.shares)
+    }
+}
+
+/// The smaller one of two samples.
+fn sample(shares: [Share; 2]) -> u64 {
+    shares[0].of.min(shares[1].of)
+}
+
 /// What became of one version as a whole, apart from its figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Standing<'a> {
@@ -90,13 +111,19 @@ pub struct Standing<'a> {
     pub stalled: Option<&'a str>,
     /// Uses of which it has no figure that counts.
     pub lacks: &'a [Use],
+    /// Requests beside transfers over TCP that were lost: they show what is lost under load, and
+    /// also what a queue that TCP filled has dropped, so that they are quoted and decide nothing.
+    pub beside_tcp: Option<Share>,
 }
 
 /// Compares every metric that both versions have, and gives one verdict for each use. Standings are
 /// those of IPv4 and of IPv6.
 pub fn compare(samples: &[RoundSamples], standings: [Standing<'_>; 2]) -> Comparison {
     let metrics: Vec<_> = samples.iter().filter_map(compare_metric).collect();
-    let verdicts = verdict::all(&metrics, standings);
+    let counted =
+        |it: &RoundSamples| Some(Counted { metric: it.metric, direction: it.direction, shares: it.shares? });
+    let losses: Vec<Counted> = samples.iter().filter_map(counted).collect();
+    let verdicts = verdict::all(&metrics, &losses, standings);
     Comparison { metrics, verdicts }
 }
 

@@ -9,6 +9,8 @@
 use netaware_stats::patience;
 use netaware_units::{BitRate, SendRate, Span};
 
+use crate::queueing::served_every;
+
 /// What a person asked for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ask {
@@ -580,7 +582,8 @@ pub(super) struct IdleRhythm {
     spacing: Span,
     asked: u64,
     is_closing_up: bool,
-    /// The closest spacing that the path answered without a queue.
+    /// The closest spacing that the path answered without a queue, or the one that it came down to
+    /// afterwards.
     carried: Option<Span>,
 }
 
@@ -610,12 +613,18 @@ impl IdleRhythm {
     /// Takes note of a block's round trips, in nanoseconds in the order sent.
     pub(super) fn observe(&mut self, block: Block, rtts_ns: &[f64]) {
         self.asked += block.count;
-        if queued(block, rtts_ns) {
-            self.spacing = (block.spacing * 2).min(LONGEST_IDLE_SPACING);
+        if let Some(served) = served_every(block.spacing, block.count, rtts_ns) {
+            self.spacing = (block.spacing * 2).max(served * 5 / 4).min(LONGEST_IDLE_SPACING);
             self.is_closing_up = false;
+            self.has_fallen_to(served);
             return;
         }
         if rtts_ns.len() as u64 * 10 < block.count * 9 {
+            // Where nothing came at all, the path was out, which says nothing of its rate.
+            let came = i64::try_from(rtts_ns.len()).unwrap_or(i64::MAX);
+            if came > 0 {
+                self.has_fallen_to(block.spacing * block.count.cast_signed() / came);
+            }
             return;
         }
         self.carried = Some(self.carried.map_or(block.spacing, |carried| carried.min(block.spacing)));
@@ -624,33 +633,17 @@ impl IdleRhythm {
         }
     }
 
+    /// The path carries requests no closer than this by now, whatever it carried before.
+    fn has_fallen_to(&mut self, spacing: Span) {
+        self.carried = self.carried.map(|carried| carried.max(spacing));
+    }
+
     /// The payload rate that idle requests were carried at, both ways.
     pub(super) fn carried(&self, payload: u32) -> Option<SendRate> {
         let spacing = self.carried?;
         let bits = i64::from(payload) * 8 * 1_000_000_000 / spacing.0.max(1);
         SendRate::new(BitRate(bits.max(0).cast_unsigned()))
     }
-}
-
-/// Whether round trips grew by a quarter of the time that the block took: more came than left.
-fn queued(block: Block, rtts_ns: &[f64]) -> bool {
-    let third = rtts_ns.len() / 3;
-    let middle = |part: &[f64]| netaware_stats::quantile::median(part);
-    if third == 0 {
-        return false;
-    }
-    let (Some(first), Some(last)) = (middle(&rtts_ns[..third]), middle(&rtts_ns[rtts_ns.len() - third..]))
-    else {
-        return false;
-    };
-    let Some(between) = middle(&rtts_ns[third..rtts_ns.len() - third]) else { return false };
-    let lasting = block.spacing.nanos() as f64 * block.count as f64;
-    let (growth, least) = (last - first, LEAST_GROWTH.nanos() as f64);
-    // Growth that is steady is a queue, be it a short one: noise does not rise from third to third.
-    let is_steady = (between - first).min(last - between) > growth / 4.0;
-    // Between the middles of the thirds lies two thirds of the block.
-    growth > (lasting / 6.0).max(least)
-        || (is_steady && growth > (lasting / 24.0).max(LEAST_STEADY_GROWTH.nanos() as f64))
 }
 
 /// What a UDP stream of the test runs at.
@@ -775,9 +768,6 @@ const IDLE_SENDING: Span = Span::from_millis(1200);
 const IDLE_SPACING: Span = Span::from_millis(5);
 const FIRST_SPACING: Span = Span::from_millis(50);
 const LONGEST_IDLE_SPACING: Span = Span::from_millis(400);
-/// Growth below this is jitter.
-const LEAST_GROWTH: Span = Span::from_millis(20);
-const LEAST_STEADY_GROWTH: Span = Span::from_millis(4);
 /// Of what is left, the round trips of idle blocks may take one in so many.
 const IDLE_PART: i64 = 10;
 

@@ -391,7 +391,7 @@ fn an_advice_tells_the_figures_that_it_rests_on_in_their_units() {
              but delay variation: IPv4 3.00 ms, IPv6 2.00 ms, difference -1.00 ms (-1.10 ms to -900 us)",
         ),
     ];
-    assert_eq!(verdict::all(&metrics, [Standing::default(); 2]), want);
+    assert_eq!(verdict::all(&metrics, &[], [Standing::default(); 2]), want);
 }
 
 #[test]
@@ -454,7 +454,7 @@ fn a_rate_that_was_still_growing_may_win_and_cannot_lose() {
     assert_eq!(undecided.favours, Preference::NoDifferenceShown);
     assert_eq!(undecided.doubt.as_deref(), Some("TCP over IPv4 was still speeding up when it ended"));
     let (prefer, because) = {
-        let verdicts = verdict::all(&[undecided], [Standing::default(); 2]);
+        let verdicts = verdict::all(&[undecided], &[], [Standing::default(); 2]);
         (verdicts[0].prefer, verdicts[0].because.clone())
     };
     assert_eq!(prefer, Preference::NoDifferenceShown);
@@ -479,6 +479,46 @@ fn without_a_single_loss_the_difference_is_not_certain() {
     let row = [Share { part: 48, of: 80 }, Share { part: 56, of: 70 }];
     let published = compare_metric(&RoundSamples { shares: Some(row), ..lost(0, 0, 1) }).unwrap().difference;
     assert!((published.lo - 0.0524).abs() < 5e-5 && (published.hi - 0.3339).abs() < 5e-5, "{published:?}");
+}
+
+/// Of so many, over IPv4 and over IPv6, without rounds.
+fn lost(metric: Metric, direction: Direction, v4: (u64, u64), v6: (u64, u64)) -> RoundSamples {
+    let shares = Some([v4, v6].map(|(part, of)| Share { part, of }));
+    RoundSamples { metric, direction, shares, ..none() }
+}
+
+/// Media went by the idle requests alone, of which few were lost by chance.
+#[test]
+fn a_loss_of_few_requests_decides_nothing_where_thousands_of_datagrams_were_observed() {
+    use Direction::{Forward, Reverse, RoundTrip};
+    use Metric::{IdleLoss, UdpLoss};
+    let idle = lost(IdleLoss, RoundTrip, (0, 200), (24, 200));
+    assert_eq!(advice(std::slice::from_ref(&idle), Use::Media).0, Preference::V4);
+    let streams = [Reverse, Forward].map(|way| lost(UdpLoss, way, (60, 3000), (62, 3000)));
+    let [down, up] = streams;
+    let (prefer, because) = advice(&[idle.clone(), down, up.clone()], Use::Media);
+    assert_eq!(prefer, Preference::NoDifferenceShown, "{because}");
+    let want = "UDP loss down: IPv4 2.00 % (60 of 3000, 1.56 % to 2.57 %), IPv6 2.07 % (62 of 3000";
+    assert!(because.starts_with(want), "{because}");
+    assert!(because.contains("idle loss: IPv4 0.00 % (0 of 200"), "{because}");
+    // A stream of one direction says nothing of the other one.
+    assert_eq!(advice(&[idle, up], Use::Media).0, Preference::V4);
+}
+
+#[test]
+fn the_loss_of_which_more_was_observed_is_quoted_first() {
+    use Direction::{Reverse, RoundTrip};
+    let idle = lost(Metric::IdleLoss, RoundTrip, (0, 24), (0, 24));
+    let few = lost(Metric::UdpLoss, Reverse, (1, 1), (0, 2));
+    let (_, because) = advice(&[idle.clone(), few], Use::Media);
+    assert!(because.starts_with("idle loss: IPv4 0.00 % (0 of 24, 0.00 % to 13.80 %), IPv6"), "{because}");
+    let beside = |of| {
+        let standing = Standing { beside_tcp: Some(Share { part: 7, of }), ..Standing::default() };
+        compare(std::slice::from_ref(&idle), [standing; 2]).verdicts.pop().unwrap().because
+    };
+    let want = "; of requests beside TCP, which are more, IPv4 lost 4.70 % (7 of 149, ";
+    assert!(beside(149).contains(want), "{}", beside(149));
+    assert!(!beside(20).contains("beside TCP"), "{}", beside(20));
 }
 
 #[test]

@@ -1,15 +1,29 @@
 //! From metrics to advice, one line for each use.
 
+use std::cmp::Reverse;
+
 use netaware_record::{Direction, Metric, MetricComparison, Preference, Use, Verdict};
 use netaware_units::{BitRate, Span};
 
-use super::Standing;
+use super::{Counted, Share, Standing, sample};
+use crate::loss_split::wilson;
 
-pub(super) fn all(metrics: &[MetricComparison], standings: [Standing<'_>; 2]) -> Vec<Verdict> {
-    [Use::Bulk, Use::Interactive, Use::Media].map(|purpose| verdict(purpose, metrics, standings)).into()
+/// `losses` are those that were counted.
+pub(super) fn all(
+    metrics: &[MetricComparison],
+    losses: &[Counted],
+    standings: [Standing<'_>; 2],
+) -> Vec<Verdict> {
+    let verdict = |purpose| verdict(purpose, metrics, losses, standings);
+    [Use::Bulk, Use::Interactive, Use::Media].map(verdict).into()
 }
 
-fn verdict(purpose: Use, metrics: &[MetricComparison], standings: [Standing<'_>; 2]) -> Verdict {
+fn verdict(
+    purpose: Use,
+    metrics: &[MetricComparison],
+    losses: &[Counted],
+    standings: [Standing<'_>; 2],
+) -> Verdict {
     let [v4, v6] = standings;
     let (prefer, because) = match (v4.out, v6.out) {
         (Some(v4), Some(v6)) => (Preference::NotCompared, format!("neither answered: IPv4 {v4}; IPv6 {v6}")),
@@ -22,8 +36,10 @@ fn verdict(purpose: Use, metrics: &[MetricComparison], standings: [Standing<'_>;
             (None, Some(why)) => (preferred(v4, Preference::V4, purpose), format!("over IPv6 {why}")),
             (Some(why), Some(_)) => (Preference::NotCompared, format!("over both versions {why}")),
             (None, None) => {
-                let (prefer, because) = weigh(&relevant(purpose, metrics), || too_little(purpose, [v4, v6]));
-                (prefer, because + broken_note([v4, v6]))
+                let relevant = relevant(purpose, metrics, losses);
+                let (prefer, because) = weigh(&relevant, losses, || too_little(purpose, [v4, v6]));
+                let beside = beside_tcp(purpose, losses, [v4, v6]).filter(|_| !relevant.is_empty());
+                (prefer, because + &beside.unwrap_or_default() + broken_note([v4, v6]))
             }
         },
     };
@@ -76,8 +92,57 @@ fn against(
     (Preference::NotCompared, format!("{gone_told}; and {other} {lacks}"))
 }
 
-/// What counts for a use, weightiest first: for bulk what most people do most, download.
-fn relevant(purpose: Use, metrics: &[MetricComparison]) -> Vec<&MetricComparison> {
+/// What was lost of requests beside TCP, where more of them were observed than of what was sent
+/// without it: few requests say little of what is lost under load.
+fn beside_tcp(purpose: Use, losses: &[Counted], standings: [Standing<'_>; 2]) -> Option<String> {
+    let [v4, v6] = standings.map(|standing| standing.beside_tcp);
+    let shares = [v4?, v6?];
+    let most = losses.iter().map(Counted::sample).max().unwrap_or(0);
+    let [of_v4, of_v6] = shares.map(counted);
+    (purpose == Use::Media && sample(shares) > most).then(|| {
+        format!(
+            "; of requests beside TCP, which are more, IPv4 lost {of_v4} and IPv6 {of_v6}, in part in queues that TCP \
+             filled"
+        )
+    })
+}
+
+/// "2.00 % (60 of 3000, 1.56 % to 2.57 %)".
+fn counted(share: Share) -> String {
+    let show = |value| in_unit(Metric::UdpLoss, value);
+    let Share { part, of } = share;
+    wilson(part, of).map_or_else(
+        || format!("{part} of {of}"),
+        |it| format!("{} ({part} of {of}, {} to {})", show(it.estimate), show(it.lo), show(it.hi)),
+    )
+}
+
+/// What a loss was counted from.
+fn find<'a>(losses: &'a [Counted], metric: &MetricComparison) -> Option<&'a Counted> {
+    losses.iter().find(|loss| (loss.metric, loss.direction) == (metric.metric, metric.direction))
+}
+
+/// Whether single requests show a loss, and streams of more datagrams both ways do not, and nothing
+/// casts a doubt on these: few requests show the chance of a moment. The other way round a stream
+/// may lose what single requests do not.
+fn is_outweighed(metric: &MetricComparison, all: &[&MetricComparison], losses: &[Counted]) -> bool {
+    let Some(own) = find(losses, metric).filter(|_| metric.metric == Metric::IdleLoss) else { return false };
+    [Direction::Reverse, Direction::Forward].into_iter().all(|way| {
+        let stream = all.iter().find(|it| (it.metric, it.direction) == (Metric::UdpLoss, way));
+        stream.is_some_and(|stream| {
+            let is_larger = find(losses, stream).is_some_and(|loss| loss.sample() > own.sample());
+            is_larger && stream.doubt.is_none()
+        })
+    })
+}
+
+/// What counts for a use, weightiest first: for bulk what most people do most, download. Of losses
+/// the one of which more was observed comes first.
+fn relevant<'a>(
+    purpose: Use,
+    metrics: &'a [MetricComparison],
+    losses: &[Counted],
+) -> Vec<&'a MetricComparison> {
     let parallel = metrics.iter().any(|metric| metric.metric == Metric::TcpParallel);
     let order: &[Metric] = match purpose {
         Use::Bulk if parallel => &[Metric::TcpParallel],
@@ -87,19 +152,30 @@ fn relevant(purpose: Use, metrics: &[MetricComparison]) -> Vec<&MetricComparison
     };
     let directions = [Direction::Reverse, Direction::Forward, Direction::RoundTrip];
     let wanted = order.iter().flat_map(|metric| directions.map(|direction| (*metric, direction)));
-    wanted
+    let mut found: Vec<&MetricComparison> = wanted
         .filter_map(|wanted| metrics.iter().find(|found| (found.metric, found.direction) == wanted))
-        .collect()
+        .collect();
+    // What is no loss keeps its place behind them.
+    found.sort_by_key(|metric| Reverse(find(losses, metric).map_or(0, Counted::sample)));
+    found
 }
 
 /// Who differs decides, if all that differ agree. A figure that a host set decides nothing: it
-/// tells what the host did at that moment, and another host would tell something else. Where they
+/// tells what the host did at that moment, and another host would tell something else. Nor does a
+/// loss of few requests that a larger sample does not show ([`is_outweighed`]). Where they
 /// contradict each other we say so and prefer none: how much upload weighs against download is the
 /// reader's to know.
-fn weigh(metrics: &[&MetricComparison], too_little: impl FnOnce() -> String) -> (Preference, String) {
+fn weigh(
+    metrics: &[&MetricComparison],
+    losses: &[Counted],
+    too_little: impl FnOnce() -> String,
+) -> (Preference, String) {
     let favouring = |who: Preference| {
-        metrics.iter().copied().filter(move |metric| metric.favours == who && !metric.host_limited)
+        metrics.iter().copied().filter(move |metric| {
+            metric.favours == who && !metric.host_limited && !is_outweighed(metric, metrics, losses)
+        })
     };
+    let tell = |metric: &MetricComparison| tell(metric, find(losses, metric));
     let text = |chosen: &[&MetricComparison]| {
         let told: Vec<String> = chosen.iter().take(MOST_TOLD).map(|metric| tell(metric)).collect();
         told.join("; ") + host_note(chosen)
@@ -143,9 +219,11 @@ fn host_note(told: &[&MetricComparison]) -> &'static str {
 }
 
 /// "TCP, parallel streams down: IPv4 38.2 Mbit/s, IPv6 76.1 Mbit/s, difference 37.9 Mbit/s (37.1 to
-/// 38.6)".
-fn tell(metric: &MetricComparison) -> String {
+/// 38.6)". A loss that was counted is told with its counts.
+fn tell(metric: &MetricComparison, loss: Option<&Counted>) -> String {
     let show = |value| in_unit(metric.metric, value);
+    let own = [metric.v4, metric.v6].map(show);
+    let [v4, v6] = loss.map_or(own, |loss| loss.shares.map(counted));
     let way = match metric.direction {
         Direction::RoundTrip => String::new(),
         direction => format!(" {}", direction.name()),
@@ -160,9 +238,7 @@ fn tell(metric: &MetricComparison) -> String {
         None => String::new(),
     };
     format!(
-        "{name}{way}: IPv4 {}, IPv6 {}, difference {} ({} to {}){caution}",
-        show(metric.v4),
-        show(metric.v6),
+        "{name}{way}: IPv4 {v4}, IPv6 {v6}, difference {} ({} to {}){caution}",
         show(difference.estimate),
         show(low),
         show(high)

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use netaware_record::{Outcome, PathFacts, Record, Unreachable, VersionResult};
+use netaware_record::{IpVersion, Outcome, PathFacts, Record, Unreachable, VersionResult};
 
 use crate::render::paint::Paint;
 use crate::render::paragraph;
@@ -65,18 +65,25 @@ fn stalled(version: &VersionResult) -> Option<String> {
     Some(format!("{what}{}", why.map(|why| format!(": {why}")).unwrap_or_default()))
 }
 
-/// What failed of a measurement that has figures: the transfers that carried nothing, else what its
-/// warnings begin with.
+/// What failed of a measurement that has figures, of each version that failed: the transfers that
+/// carried nothing, else what its warnings begin with.
 fn failure(record: &Record) -> Option<String> {
     let of_all = |what: &dyn Fn(&VersionResult) -> Option<String>| {
         let lines = lines_of(record, what);
         (!lines.is_empty()).then(|| lines.join("; "))
     };
-    let ended = || {
-        let is_early = !record.has_figures() && record.outcome == Outcome::Interrupted;
-        is_early.then(|| "it was ended before there was a figure".to_owned())
+    let is_early = !record.has_figures() && record.outcome == Outcome::Interrupted;
+    let ended = || is_early.then(|| "it was ended before there was a figure".to_owned());
+    let has_stalled = record.versions.iter().any(|version| stalled(version).is_some());
+    let why = |version: &VersionResult| {
+        let without_rate = || rateless(version).filter(|_| !has_stalled);
+        let broken = || {
+            let first = warnings_of(record, version.version).next().map(str::to_owned);
+            first.filter(|_| has_failed(version) && !is_early)
+        };
+        stalled(version).or_else(without_rate).or_else(broken)
     };
-    of_all(&stalled).or_else(|| of_all(&rateless)).or_else(ended).or_else(|| reason(record))
+    of_all(&why).or_else(ended).or_else(|| reason(record))
 }
 
 /// Why a capacity or an available bandwidth has no figure.
@@ -111,23 +118,38 @@ pub(crate) fn failure_lines(record: &Record) -> Vec<String> {
     lines
 }
 
-/// The warning that says why something is missing, with the versions of which it says the same. It
-/// is the first one of an IP version; what comes before it is about the plan as a whole.
+/// The first warning of any version, with the versions of which it says the same. What comes before
+/// the warnings of versions is about the plan as a whole.
 fn reason(record: &Record) -> Option<String> {
-    let of_a_version = |warning: &'_ String| {
-        let named = |version: &VersionResult| {
-            Some((
-                version.version.name(),
-                warning.strip_prefix(&format!("{}: ", version.version.name()))?.to_owned(),
-            ))
-        };
-        record.versions.iter().find_map(named)
+    let first = |version: &VersionResult| {
+        let why = warnings_of(record, version.version).next()?;
+        let at = record.warnings.iter().position(|it| it.ends_with(why))?;
+        Some((at, why))
     };
-    let told: Vec<(&str, String)> = record.warnings.iter().filter_map(of_a_version).collect();
-    let Some((first, why)) = told.first() else { return record.warnings.first().cloned() };
-    let others = told.iter().filter(|(name, other)| name != first && other == why).map(|(name, _)| *name);
-    let names: Vec<&str> = std::iter::once(*first).chain(others).collect();
-    Some(format!("{}: {why}", names.join(" and ")))
+    let told = record.versions.iter().filter_map(first).min();
+    let Some((_, why)) = told else { return record.warnings.first().cloned() };
+    let says_so = |version: &VersionResult| {
+        warnings_of(record, version.version).any(|other| other == why).then(|| why.to_owned())
+    };
+    lines_of(record, says_so).into_iter().next()
+}
+
+/// The warnings of one version, without its name.
+fn warnings_of(record: &Record, version: IpVersion) -> impl Iterator<Item = &str> {
+    let lead = format!("{}: ", version.name());
+    record.warnings.iter().filter_map(move |warning| warning.strip_prefix(lead.as_str()))
+}
+
+/// Whether some phase of a version did not run to its end. A version that was lost on the way has a
+/// line of its own.
+fn has_failed(version: &VersionResult) -> bool {
+    let tcp = version.tcp.iter().map(|tcp| tcp.outcome);
+    let udp = version.udp.iter().map(|udp| udp.outcome);
+    let cells = version.matrix.iter().flat_map(|matrix| &matrix.cells);
+    let runs = cells.flat_map(|cell| &cell.runs).map(|run| run.outcome);
+    let is_broken =
+        !version.failed_phases.is_empty() || tcp.chain(udp).chain(runs).any(|it| it == Outcome::Failed);
+    version.unreachable.is_none() && is_broken
 }
 
 fn unreachable_lines(record: &Record) -> Vec<String> {
@@ -150,7 +172,7 @@ fn lines_of(record: &Record, what: impl Fn(&VersionResult) -> Option<String>) ->
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::{IpVersion, MtuFinding};
+    use netaware_record::MtuFinding;
     use netaware_units::{ByteCount, Span};
 
     use super::*;
@@ -219,6 +241,30 @@ mod tests {
         record.versions.iter_mut().for_each(|version| version.udp.clear());
         record.warnings = vec!["IPv4: UDP is blocked".into(), "IPv6: UDP is blocked".into()];
         assert_eq!(failure_lines(&record), ["nothing was measured: IPv4 and IPv6: UDP is blocked"]);
+    }
+
+    /// Two streams ended before their time, and the reason was that of the first alone.
+    #[test]
+    fn what_broke_off_over_both_versions_is_said_of_both() {
+        let mut record = fixture::udp();
+        let [mut v4, mut v6] = [record.versions[0].clone(), record.versions[0].clone()];
+        (v4.version, v6.version) = (IpVersion::V4, IpVersion::V6);
+        v4.udp.iter_mut().for_each(|udp| udp.outcome = Outcome::Failed);
+        v6.udp.iter_mut().for_each(|udp| udp.outcome = Outcome::Failed);
+        record.versions = vec![v4, v6];
+        record.warnings = vec![
+            "IPv4: UDP up: nothing arrived any more after 158 ms".into(),
+            "IPv4: nothing came for 1.84 s".into(),
+            "IPv6: UDP up: nothing arrived any more after 155 ms".into(),
+        ];
+        let want = "the measurement failed before its end: IPv4: UDP up: nothing arrived any more after 158 ms; IPv6: \
+                    UDP up: nothing arrived any more after 155 ms";
+        assert_eq!(failure_lines(&record), [want]);
+        // A version that was measured to its end has no part in it, whatever else is said of it.
+        record.versions[0].udp.iter_mut().for_each(|udp| udp.outcome = Outcome::Complete);
+        let want =
+            "the measurement failed before its end: IPv6: UDP up: nothing arrived any more after 155 ms";
+        assert_eq!(failure_lines(&record), [want]);
     }
 
     #[test]

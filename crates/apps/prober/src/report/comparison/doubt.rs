@@ -27,7 +27,9 @@ impl Pair<'_> {
                     .or_else(|| self.shared_links(metric, direction))
             }
             Metric::UdpLoss if self.has_dead_stream(direction) => None,
-            Metric::UdpLoss => unlike_rates(self.v4, self.v6, direction)
+            Metric::UdpLoss => self
+                .volumes()
+                .or_else(|| unlike_rates(self.v4, self.v6, direction))
                 .or_else(|| self.silence(direction))
                 .or_else(|| self.udp_outage(direction))
                 .or_else(|| self.changed())
@@ -110,6 +112,18 @@ impl Pair<'_> {
                 rounds.filter(|round| fell_into_silence(round)).filter_map(|it| it.silence).max()?;
             Some(format!("over {} nothing at all came for {silence}, as in an outage", result.version.name()))
         })
+    }
+
+    /// That the streams of both versions stopped after the same bytes of each flow: the share that
+    /// was lost is one of how long they were.
+    fn volumes(&self) -> Option<String> {
+        let (v4, v6) = (self.f4.volume?, self.f6.volume?);
+        Some(format!(
+            "UDP stopped after the same bytes in each flow, {} over IPv4 and {} over IPv6, so that longer streams lose \
+             a larger share",
+            v4.in_words(),
+            v6.in_words()
+        ))
     }
 
     /// That most datagrams of a stream were lost in a few rows.
@@ -213,8 +227,8 @@ pub(in crate::report) fn did_not_last(
     direction: Direction,
 ) -> Option<String> {
     let of_direction = |round: &&UdpRound| round.order.plan.direction == direction;
-    if found.udp.iter().filter(of_direction).any(fell_into_silence) {
-        // An outage says nothing of the rate.
+    if found.volume.is_some() || found.udp.iter().filter(of_direction).any(fell_into_silence) {
+        // A volume and an outage say nothing of the rate.
         return None;
     }
     let tcp = || result.tcp.iter().filter(|tcp| tcp.pedigree.direction == direction);

@@ -1,6 +1,6 @@
 //! What became of each version as a whole, apart from its figures.
 
-use netaware_probe::compare::Standing;
+use netaware_probe::compare::{Share, Standing};
 use netaware_record::{Direction, Outcome, TcpResult, Use, VersionResult};
 use netaware_units::ByteCount;
 
@@ -34,6 +34,7 @@ impl Reasons {
                 is_broken: result.unreachable.is_some(),
                 stalled: stalled(result).or(self.cut[n].as_deref()),
                 lacks: &self.lacks[n],
+                beside_tcp: share_beside_tcp(result),
             }
         })
     }
@@ -49,6 +50,15 @@ fn lacks(result: &VersionResult) -> Vec<Use> {
         .into_iter()
         .filter_map(|(purpose, has)| (!has).then_some(purpose))
         .collect()
+}
+
+/// What was lost of the requests beside all transfers.
+fn share_beside_tcp(result: &VersionResult) -> Option<Share> {
+    let beside = result.tcp.iter().filter_map(|tcp| tcp.latency_under_load.as_ref());
+    let (part, of) = beside.fold((0, 0), |(part, of): (u64, u64), it| {
+        (part.saturating_add(it.latency.lost), of.saturating_add(it.latency.settled()))
+    });
+    (of > 0).then_some(Share { part, of })
 }
 
 /// Why a version is of no use to TCP: it was tried, and nothing came.

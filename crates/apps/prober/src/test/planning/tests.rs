@@ -393,20 +393,29 @@ fn idle_requests_do_not_fill_a_slow_path() {
     }
 }
 
+/// A path of 20 Mbit/s that fell to 20 kbit/s: UDP ran at the rate of the requests before the fall.
 #[test]
-fn jitter_is_not_taken_for_a_queue() {
-    let block = Block { count: 34, spacing: IDLE_SPACING };
-    let jittered: Vec<f64> = (0..34).map(|n| millis(20 + (n * 7919) % 60).nanos() as f64).collect();
-    assert!(!queued(block, &jittered));
-    assert!(!queued(block, &[]) && !queued(block, &[1.0, 2.0]));
-}
-
-/// 92 bytes of IP each 5 ms are 147 kbit/s, on 128 kbit/s: each request waits 0.75 ms longer.
-#[test]
-fn requests_that_are_a_little_too_fast_for_a_path_do_not_pass_for_idle() {
-    let block = Block { count: 25, spacing: Span::from_millis(5) };
-    let growing: Vec<f64> = (0..25).map(|n| 56.5e6 + 750_000.0 * f64::from(n)).collect();
-    assert!(queued(block, &growing));
-    let even: Vec<f64> = (0..25).map(|n| 56.5e6 + 4e6 * f64::from(n % 3)).collect();
-    assert!(!queued(block, &even));
+fn a_path_that_fell_lowers_the_rate_that_idle_requests_were_carried_at() {
+    let closed_up = || {
+        let mut rhythm = IdleRhythm::new();
+        for ahead in (5..=8).rev() {
+            let block = rhythm.next(ahead, 8);
+            rhythm.observe(block, &answers(block, millis(20), Span::from_micros(100)));
+        }
+        assert_eq!(rhythm.carried(64), SendRate::new(BitRate(64 * 8 * 200)));
+        rhythm
+    };
+    let mut rhythm = closed_up();
+    let block = rhythm.next(4, 8);
+    rhythm.observe(block, &answers(block, millis(20), millis(37)));
+    assert_eq!(rhythm.carried(64), SendRate::new(BitRate(64 * 8 * 1000 / 37)));
+    assert_eq!(rhythm.next(3, 8).spacing, millis(37) * 5 / 4);
+    // A short queue drops what the path does not carry, and no round trip grows.
+    let mut rhythm = closed_up();
+    rhythm.observe(Block { count: 40, spacing: IDLE_SPACING }, &[20e6; 10]);
+    assert_eq!(rhythm.carried(64), SendRate::new(BitRate(64 * 8 * 50)));
+    // An outage says nothing of the rate.
+    let mut rhythm = closed_up();
+    rhythm.observe(Block { count: 40, spacing: IDLE_SPACING }, &[]);
+    assert_eq!(rhythm.carried(64), SendRate::new(BitRate(64 * 8 * 200)));
 }

@@ -1,0 +1,81 @@
+//! Requests that queue behind each other, because they come faster than the path carries them.
+//!
+//! **Measures** by how much the round trips of requests at even distances grow from the first third
+//! to the last one, and so at which distance the path lets them through. **Assumes** that nothing
+//! else makes the queue grow meanwhile. **Biased**: a queue of others' traffic that grows steadily
+//! is taken for one of our own, and a queue that was full from the first request on is not seen.
+
+use netaware_stats::quantile;
+use netaware_units::Span;
+
+/// The distance at which the path let requests through that went every `spacing`, `asked` of them,
+/// where their round trips, in nanoseconds in the order sent, grew by a quarter of the time that
+/// they took: more came than left. `None` where they did not queue.
+pub(crate) fn served_every(spacing: Span, asked: u64, rtts_ns: &[f64]) -> Option<Span> {
+    let third = rtts_ns.len() / 3;
+    if third == 0 {
+        return None;
+    }
+    let (first, last) = (&rtts_ns[..third], &rtts_ns[rtts_ns.len() - third..]);
+    let (first, last) = (quantile::median(first)?, quantile::median(last)?);
+    let between = quantile::median(&rtts_ns[third..rtts_ns.len() - third])?;
+    let lasting = spacing.nanos() as f64 * asked as f64;
+    let (growth, least) = (last - first, LEAST_GROWTH.nanos() as f64);
+    // Growth that is steady is a queue, be it a short one: noise does not rise from third to third.
+    let is_steady = (between - first).min(last - between) > growth / 4.0;
+    // Between the middles of the thirds lies two thirds of the time.
+    let has_queued = growth > (lasting / 6.0).max(least)
+        || (is_steady && growth > (lasting / 24.0).max(LEAST_STEADY_GROWTH.nanos() as f64));
+    // Each request waited for longer than the one before it by what the path takes longer.
+    let by_growth = spacing.nanos() as f64 + growth / (rtts_ns.len() - third) as f64;
+    // A full queue drops what it does not hold.
+    let by_share = lasting / rtts_ns.len() as f64;
+    has_queued.then(|| Span(by_growth.max(by_share).round() as i64))
+}
+
+/// The distance that requests need, where the path lets them through every `served` and they went
+/// every `spacing`; `None` where that is no more than 1.25 times as fast as the path.
+pub(crate) fn slower(spacing: Span, served: Span) -> Option<Span> {
+    (served * 4 > spacing * 5).then(|| served * 5 / 4)
+}
+
+/// Growth below this is jitter.
+const LEAST_GROWTH: Span = Span::from_millis(20);
+const LEAST_STEADY_GROWTH: Span = Span::from_millis(4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const APART: Span = Span::from_millis(5);
+
+    #[test]
+    fn jitter_is_not_taken_for_a_queue() {
+        let jittered: Vec<f64> = (0..34).map(|n| f64::from(20 + (n * 7919) % 60) * 1e6).collect();
+        assert_eq!(served_every(APART, 34, &jittered), None);
+        assert_eq!([served_every(APART, 34, &[]), served_every(APART, 34, &[1.0, 2.0])], [None; 2]);
+    }
+
+    /// 92 bytes of IP each 5 ms are 147 kbit/s, on 128 kbit/s: each request waits 0.75 ms longer.
+    #[test]
+    fn requests_that_are_a_little_too_fast_for_a_path_do_not_pass_for_idle() {
+        let growing: Vec<f64> = (0..25).map(|n| 56.5e6 + 750_000.0 * f64::from(n)).collect();
+        assert_eq!(served_every(APART, 25, &growing), Some(Span::from_micros(5750)));
+        let even: Vec<f64> = (0..25).map(|n| 56.5e6 + 4e6 * f64::from(n % 3)).collect();
+        assert_eq!(served_every(APART, 25, &even), None);
+    }
+
+    #[test]
+    fn what_a_full_queue_dropped_makes_the_path_no_faster() {
+        // Of 60 requests each 5 ms 15 were answered, in a queue that was soon full.
+        let full: Vec<f64> = (0..15_i32).map(|n| 20e6 + 30e6 * f64::from(n.min(5))).collect();
+        assert_eq!(served_every(APART, 60, &full), Some(Span::from_millis(20)));
+    }
+
+    #[test]
+    fn requests_become_slower_where_they_were_too_fast_by_a_quarter() {
+        let millis = Span::from_millis;
+        assert_eq!(slower(millis(10), millis(12)), None);
+        assert_eq!(slower(millis(10), millis(40)), Some(millis(50)));
+    }
+}
