@@ -188,10 +188,10 @@ impl EchoRound {
         came.sort_unstable();
         // Before the first request was sent no answer was to come.
         let Some(asked_at) = self.log.samples.iter().map(|sample| sample.sent_at).min() else { return 0 };
-        let waited: Vec<Waited> = times.iter().flat_map(|time| time.waited(asked_at, &came)).collect();
+        let silences: Vec<Silence> = times.iter().flat_map(|time| time.silences(asked_at, &came)).collect();
         let has_waited = |sample: &Sample| {
             sample.responder == UNKNOWN
-                && waited.iter().any(|one| one.is_of(sample.sent_at, sample.came_at()))
+                && silences.iter().any(|one| one.met(sample.sent_at, sample.came_at()))
         };
         let before = self.untimed.len();
         self.untimed.extend(self.log.samples.iter().filter(|sample| has_waited(sample)));
@@ -356,16 +356,16 @@ impl Stopped {
     /// not run, of answers in the order in which they came. Only what is within the bounds counts
     /// of each, and not what was before the first request. The answer that ends such a time may
     /// come later: what says that the program runs again is sent by another of its threads.
-    fn waited(&self, asked_at: Mono, came: &[Mono]) -> Vec<Waited> {
+    fn silences(&self, asked_at: Mono, came: &[Mono]) -> Vec<Silence> {
         let mut since = self.from.max(asked_at);
-        let mut found: Vec<(Span, Waited)> = Vec::new();
+        let mut found: Vec<(Span, Silence)> = Vec::new();
         let first = came.partition_point(|at| *at < since);
         for &went_on_at in &came[first..] {
             if since >= self.until {
                 break;
             }
             let over_at = went_on_at.min(self.until);
-            found.push((over_at - since, Waited { went_on_at, over_at }));
+            found.push((over_at - since, Silence { went_on_at, over_at }));
             since = went_on_at;
         }
         found.sort_by_key(|(length, _)| Reverse(*length));
@@ -382,16 +382,16 @@ impl Stopped {
 
 /// A time without an answer in which the responder's program did not run.
 #[derive(Debug, Clone, Copy)]
-struct Waited {
+struct Silence {
     /// When the first answer after it came.
     went_on_at: Mono,
     /// Requests that left later were not on their way in it.
     over_at: Mono,
 }
 
-impl Waited {
+impl Silence {
     /// Whether a request that left and was answered then was on its way.
-    fn is_of(self, sent_at: Mono, came_at: Mono) -> bool {
+    fn met(self, sent_at: Mono, came_at: Mono) -> bool {
         sent_at < self.over_at && came_at >= self.went_on_at
     }
 }
