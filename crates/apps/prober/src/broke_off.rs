@@ -4,25 +4,31 @@ use std::net::{IpAddr, SocketAddr};
 
 use netaware_record::{Direction, Unreachable};
 use netaware_stats::ceasing::Ceased;
+use netaware_units::Span;
 
 use crate::report;
 use crate::stage::OWN_HOST;
 
 /// Why it was not measured to its end. `asked` names the questions; `local` is this host's address,
-/// whose interface may be down, and `to` the other end, to which it may let nothing out. `refused`
-/// is what the system said of questions that it did not send.
+/// whose interface may be down, and `to` the other end, to which it may let nothing out, and the
+/// round trip of the path there. `refused` is what the system said of questions that it did not
+/// send.
 pub(crate) fn unreachable(
     ceased: &Ceased,
     asked: &str,
     local: Option<IpAddr>,
-    to: Option<SocketAddr>,
+    to: Option<(SocketAddr, Span)>,
     refused: Option<String>,
 ) -> Unreachable {
     let lost_network = local.and_then(netaware_host::lost_network);
     let is_own = lost_network.is_some();
     let mostly_kept_in = ceased.not_sent > ceased.unanswered;
     let told = refused.filter(|_| mostly_kept_in);
-    let barred = || told.or_else(|| local.zip(to).and_then(|(local, to)| report::refused_here(local, to)));
+    let looked_for = || {
+        let (from, (to, round_trip)) = local.zip(to)?;
+        report::refused_here(from, to, round_trip)
+    };
+    let barred = || told.or_else(looked_for);
     let barred = if is_own { None } else { barred() };
     let advice = if is_own {
         "bring it up, and try again"
@@ -34,6 +40,16 @@ pub(crate) fn unreachable(
     let (stage, advice) = ("measure".to_owned(), advice.to_owned());
     let barred = barred.map(|why| format!("this host lets no packets out to the other end: {why}"));
     Unreachable { stage, reason: reason(ceased, asked, lost_network.or(barred).as_deref()), advice }
+}
+
+/// The same where this host did not run the program for so long while most of them were due.
+pub(crate) fn stopped_here(ceased: &Ceased, asked: &str, away: Span) -> Unreachable {
+    let why = format!("this host did not run netaware for {away} (it was suspended or stopped)");
+    Unreachable {
+        stage: "measure".to_owned(),
+        reason: reason(ceased, asked, Some(&why)),
+        advice: "keep this host awake while it measures".to_owned(),
+    }
 }
 
 /// Why nothing came any more of the trains of a flow, while the control connection lives on.
@@ -87,8 +103,6 @@ fn reason(ceased: &Ceased, asked: &str, lost_network: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use netaware_units::Span;
-
     use super::*;
 
     #[test]

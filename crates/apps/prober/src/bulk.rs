@@ -466,8 +466,8 @@ impl Transfer {
                     self.stop.raise();
                 }
             }
-            ServerMessage::Error { code, message, .. } => {
-                return Err(Cause::Refused(*code, message.clone()));
+            ServerMessage::Error { code, message, test, .. } => {
+                return Err(Cause::refused(*code, message.clone(), *test));
             }
             _ => {}
         }

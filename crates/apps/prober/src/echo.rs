@@ -6,7 +6,7 @@ use netaware_io::options::SocketOptions;
 use netaware_io::probe_socket::{ProbeSocket, Stamping};
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, driver};
-use netaware_probe::delay_report::{EchoLog, EchoRound};
+use netaware_probe::delay_report::{EchoLog, EchoRound, Stopped};
 use netaware_probe::{EchoEvent, EchoPlan, EchoTrain, Pacing};
 use netaware_record::CpuUse;
 use netaware_stats::ceasing::Ceasing;
@@ -188,7 +188,8 @@ impl EchoRun {
     /// they tell how long the responder took.
     pub(crate) fn forget_standstills(&mut self, standstills: &[Standstill]) -> Forgotten {
         let unknown = self.forget_unanswered(standstills);
-        let times: Vec<(Mono, Mono)> = standstills.iter().map(|one| (one.from, one.until)).collect();
+        let stopped = |one: &Standstill| Stopped { lasted: one.lasted, from: one.from, until: one.until };
+        let times: Vec<Stopped> = standstills.iter().map(stopped).collect();
         Forgotten { unknown, untimed: self.round.leave_out_of(&times) }
     }
 

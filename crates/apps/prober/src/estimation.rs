@@ -311,14 +311,15 @@ fn told_cap_on_bytes(lane: &mut Lane) -> Option<ByteCount> {
 
 /// How long a test may be by the responder's owner, and how much of that is left for a method.
 fn longest(lane: &mut Lane) -> Option<(Span, Span)> {
-    let cap = lane.session()?.limits.duration?;
-    Some((cap, longest_within(cap)))
+    let session = lane.session()?;
+    let cap = session.limits.duration?;
+    Some((cap, longest_within(cap, session.round_trip())))
 }
 
 /// What a method may take of a test that lasts as long as that: beginning it and the last answers
-/// take the rest.
-fn longest_within(cap: Span) -> Span {
-    (cap - ENDING).max(cap / 2)
+/// take the rest, over a path of this round trip.
+fn longest_within(cap: Span, round_trip: Span) -> Span {
+    (cap - ENDING - round_trip * 2).max(cap / 2)
 }
 
 /// What both hosts can do over this session.
@@ -522,7 +523,8 @@ const TESTED_EVERY: Span = Span::from_secs(60);
 const ENDLESS: Span = Span::from_secs(24 * 3600);
 /// Added to the time asked for: opening and ending.
 const SLACK: Span = Span::from_secs(10);
-/// Of a test that the responder's owner bounds: what beginning and the last answers take.
+/// Of a test that the responder's owner bounds: what beginning and the last answers take, beside
+/// the way there and back.
 const ENDING: Span = Span::from_secs(1);
 /// Round trips that opening trains, the session before, and ending them take.
 const OPENING_TRIPS: i64 = 9;
@@ -544,9 +546,10 @@ mod tests {
     /// The responder ended such a test, and was told to have broken the protocol.
     #[test]
     fn a_method_ends_before_the_longest_test_that_the_owner_allows() {
-        let rows = [(30_000, 29_000), (2_000, 1_000), (1_000, 500)];
-        for (cap, want) in rows {
-            assert_eq!(longest_within(Span::from_millis(cap)), Span::from_millis(want), "{cap} ms");
+        let rows = [(30_000, 0, 29_000), (2_000, 0, 1_000), (1_000, 0, 500), (30_000, 1_200, 26_600)];
+        for (cap, round_trip, want) in rows {
+            let found = longest_within(Span::from_millis(cap), Span::from_millis(round_trip));
+            assert_eq!(found, Span::from_millis(want), "{cap} ms");
         }
     }
 

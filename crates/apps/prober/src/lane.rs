@@ -393,7 +393,7 @@ impl Lane {
         if matches!(cause, Cause::Lost(_) | Cause::Unheard(_))
             && let Some(local) = self.local
         {
-            let refused = || report::refused_here(local, session.link.peer());
+            let refused = || report::refused_here(local, session.link.peer(), session.round_trip());
             if let Some(what) = netaware_host::lost_network(local) {
                 cause = Cause::Cut(what);
             } else if let Some(why) = refused() {
@@ -500,7 +500,8 @@ impl Lane {
     }
 }
 
-/// Whether the cause is this end's own conclusion, and not what the responder has said itself.
+/// Whether the cause is this end's own conclusion, and not what the responder has said itself. What
+/// it says of a test that was not begun in time may follow from the end of the session.
 fn is_seen_from_here(cause: &Cause) -> bool {
     !matches!(cause, Cause::Refused(..))
 }

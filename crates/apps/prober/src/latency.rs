@@ -375,7 +375,7 @@ fn break_off(lane: &mut Lane, runs: &mut [EchoRun], renewed: Option<&Renewed>) {
     let Some(ceased) = ceasing(runs).ceased(patience) else { return };
     let last = runs.iter().rposition(|run| run.ceasing.has_come()).unwrap_or(0);
     runs.iter_mut().skip(last).for_each(EchoRun::forget_its_end);
-    let peer = lane.session().map(|session| session.link.peer());
+    let peer = lane.session().map(|session| (session.link.peer(), session.round_trip()));
     let refused = runs.iter().rev().find_map(|run| report::refused(run.why_not_sent?));
     let why = broke_off::unreachable(&ceased, "requests", lane.local, peer, refused);
     lane.break_off(if matches!(renewed, Some(Renewed::UdpBlocked)) { udp_blocked(why) } else { why });

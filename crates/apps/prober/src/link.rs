@@ -331,7 +331,7 @@ impl Link {
 
 fn given_up(cause: &Cause, quiet: Quiet, died_at: Mono) -> Option<(Mono, Mono)> {
     let Quiet { from, until, usual } = quiet;
-    // A test that was not begun in time is refused with the same code, long after a silence.
+    // A refusal of one test alone ends no session.
     let is_because_of_silence = matches!(cause, Cause::Refused(ErrorCode::Timeout, _) | Cause::Lost(_))
         && died_at - until <= HEARD_OF.max(until - from) + usual * 2;
     (is_because_of_silence && until - from >= usual * 2).then_some((from, until))
@@ -547,6 +547,17 @@ mod tests {
         assert_eq!(given_up(&cap, silent, at(12_600)), None);
         // On a path this slow nothing comes for as long.
         assert_eq!(given_up(&closed, quiet(8000, 10_200, 1500), at(10_300)), None);
+    }
+
+    /// A test that was not started in time after an outage was "nothing heard for 4.10 s", and its
+    /// session was dead, which went on.
+    #[test]
+    fn a_test_that_was_not_begun_in_time_is_no_silence_of_the_path() {
+        let at = |ms: u64| Mono(ms * 1_000_000);
+        let quiet = Quiet { from: at(8000), until: at(12_100), usual: Span::from_millis(50) };
+        let refused = |test| Cause::refused(ErrorCode::Timeout, "not in time".to_owned(), test);
+        assert_eq!(given_up(&refused(Some(3)), quiet, at(12_600)), None);
+        assert_eq!(given_up(&refused(None), quiet, at(12_600)), Some((at(8000), at(12_100))));
     }
 
     #[test]

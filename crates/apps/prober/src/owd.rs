@@ -1,10 +1,12 @@
 //! `netaware owd`: delay and loss of each way, by STAMP packets.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
+use netaware_engine::NotSent;
+use netaware_io::absence::Absence;
 use netaware_io::options::connect_tcp;
 use netaware_io::stamp::{self, IfSilent, StampOptions, StampRun, StampRunError};
 use netaware_io::stop::StopFlag;
@@ -166,7 +168,7 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
             "what the path carries is found out first, and packets go at longer intervals where that is less",
         );
     }
-    let flows = all(request, &each, &reflectors, stop, &mut watch);
+    let (flows, away) = all(request, &each, &reflectors, stop, &mut watch);
     for (((version, address), flow), request) in target.versions.iter().zip(addresses).zip(flows).zip(&each) {
         let mut result = VersionResult::new(*version);
         match (address, flow) {
@@ -184,13 +186,11 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                         fell_silent(last, &flow.run.counts, request.interval, flow.run.patience)
                     });
                     let local = flow.run.local.map(|local| local.ip());
-                    let refused = || flow.run.drive.why_not_sent.and_then(report::refused);
-                    result.unreachable = ceased
-                        .map(|ceased| broke_off::unreachable(&ceased, "packets", local, Some(to), refused()));
+                    result.unreachable = ceased.map(|ceased| broken_off(&ceased, &flow, local, to, away));
                     let mut owd = report::owd::result(*version, request, &flow);
                     let unanswered = ceased.map_or(0, |ceased| owd.unknown_are(ceased.unanswered));
                     owd.unknown_are(flow.log.held_up());
-                    warnings.extend(warnings_of(*version, &flow, request.interval, &owd, unanswered));
+                    warnings.extend(warnings_of(*version, &flow, request.interval, &owd, unanswered, away));
                     let class = owd.forward.dscp;
                     warnings.extend(rewritten(*version, request.target.options.dscp, class));
                     result.owd = Some(owd);
@@ -385,17 +385,20 @@ const FEW_PATIENCE: Span = Span::from_secs(2);
 /// A plan of packets that are closer has more of them within their patience than it may.
 const FEW_APART: Span = Span::from_micros(50);
 
+/// Runs all flows; for how long this host did not run the program meanwhile is said beside them.
 fn all(
     request: &OwdRequest,
     each: &[OwdRequest],
     addresses: &[Option<SocketAddr>],
     stop: &StopFlag,
     watch: &mut Watch<'_>,
-) -> Vec<Option<Result<Flow, StampRunError>>> {
+) -> (Vec<Option<Result<Flow, StampRunError>>>, Span) {
     let local = netaware_host::clock::read();
     let (local, starts_at) = (&local, clock::now());
     let (tell, told) = channel();
+    let (end, ended) = channel::<()>();
     thread::scope(|scope| {
+        let away = scope.spawn(move || away_until(&ended));
         let start = |(index, (to, request)): (usize, (&Option<SocketAddr>, &OwdRequest))| {
             let (to, request) = ((*to)?, request.clone());
             let apart = request.interval / 2 * i64::try_from(index).unwrap_or(0);
@@ -409,8 +412,24 @@ fn all(
         drop(tell);
         let flows = addresses.iter().flatten().count();
         announce_patience(request, flows, starts_at, &told, watch);
-        started.into_iter().map(|flow| flow.and_then(|flow| flow.join().ok())).collect()
+        let flows = started.into_iter().map(|flow| flow.and_then(|flow| flow.join().ok())).collect();
+        drop(end);
+        (flows, away.join().unwrap_or_default())
     })
+}
+
+/// For how long this host did not run the program until the other end of the channel is gone.
+fn away_until(ended: &Receiver<()>) -> Span {
+    let mut absence = Absence::longer_than(NOTICEABLE_ABSENCE);
+    loop {
+        absence.begin_anew();
+        absence.sleeps_until(clock::now() + LOOKS_EVERY);
+        let news = ended.recv_timeout(LOOKS_EVERY.to_std());
+        absence.look(clock::now());
+        if news != Err(RecvTimeoutError::Timeout) {
+            return absence.total();
+        }
+    }
 }
 
 /// Says beforehand where the last answers are waited for longer than was promised: as soon as an
@@ -502,7 +521,7 @@ fn silence(request: &OwdRequest, to: SocketAddr, run: &StampRun, stop: &StopFlag
     let unproven = run.counts.ignored.unproven;
     let advice = if unproven > 0 {
         format!("{unproven} answers do not prove the key: check that both sides have the same")
-    } else if !stop.is_raised() && has_responder(request, to) {
+    } else if !stop.is_raised() && has_responder(request, to, waited) {
         match request.key {
             Some(_) => "check that the responder there has the same key, and that it was started with \
                         'netaware serve --stamp'"
@@ -527,10 +546,38 @@ fn is_refused(drive: &Drive) -> bool {
     drive.refusals > 0 && drive.last_refusal.is_none_or(|errno| errno == ECONNREFUSED)
 }
 
-/// Whether somebody accepts connections at the responder's usual port.
-fn has_responder(request: &OwdRequest, to: SocketAddr) -> bool {
+/// Whether somebody accepts connections at the responder's usual port, at the end of a path of
+/// which only is known that nothing came within `waited`.
+fn has_responder(request: &OwdRequest, to: SocketAddr, waited: Span) -> bool {
     let at = ZonedIp::of(to).at(netaware_wire::DEFAULT_PORT);
-    connect_tcp(at, &request.target.options, LOOK_PATIENCE).is_ok()
+    connect_tcp(at, &request.target.options, look_patience(waited)).is_ok()
+}
+
+/// It may be so far away that this was why nothing came.
+fn look_patience(waited: Span) -> Span {
+    waited.clamp(LOOK_PATIENCE, LONGEST_LOOK)
+}
+
+/// A flow over which nothing came any more: the path is not blamed for packets that were due while
+/// this host did not run the program.
+fn broken_off(
+    ceased: &Ceased,
+    flow: &Flow,
+    local: Option<IpAddr>,
+    to: SocketAddr,
+    away: Span,
+) -> Unreachable {
+    if away > Span::ZERO && is_overdue(flow) && ceased.not_sent > ceased.unanswered {
+        return broke_off::stopped_here(ceased, "packets", away);
+    }
+    let round_trip = flow.log.rtt().map_or(Span::ZERO, |rtt| rtt.max);
+    let refused = flow.run.drive.why_not_sent.and_then(report::refused);
+    broke_off::unreachable(ceased, "packets", local, Some((to, round_trip)), refused)
+}
+
+/// Whether packets were not sent because the program came round to them too late.
+fn is_overdue(flow: &Flow) -> bool {
+    flow.run.drive.why_not_sent == Some(NotSent::Overdue)
 }
 
 fn unusable(to: SocketAddr, error: &StampRunError) -> Unreachable {
@@ -574,24 +621,31 @@ fn rewritten(version: IpVersion, sent: u8, arrived: Option<u8>) -> Option<String
     ))
 }
 
-/// What to warn of, so many packets after the last answer being `unanswered`.
+/// What to warn of, so many packets after the last answer being `unanswered`. For so long this host
+/// was `away`: it did not run the program.
 fn warnings_of(
     version: IpVersion,
     flow: &Flow,
     interval: Span,
     owd: &OwdResult,
     unanswered: u64,
+    away: Span,
 ) -> Vec<String> {
     let name = version.name();
     let mut warnings = Vec::new();
+    let not_sent = flow.run.counts.not_sent;
+    let overdue = if is_overdue(flow) { not_sent } else { 0 };
+    let explained = stopped_in_words(away, overdue);
+    warnings.extend(explained.as_ref().map(|text| format!("{name}: {text}")));
     if let Some(by) = flow.run.stepped {
         warnings.push(format!(
             "{name}: this host's clock was set by {by} meanwhile; delays are by the clock as it was before"
         ));
     }
-    if let Some(why) = flow.run.drive.why_not_sent {
-        let (count, why) = (flow.run.counts.not_sent, report::why_not_sent(why));
-        warnings.push(format!("{name}: {count} packets were not sent by this host: {why}"));
+    let is_explained = explained.is_some() && overdue > 0;
+    if let Some(why) = flow.run.drive.why_not_sent.filter(|_| !is_explained) {
+        let why = report::why_not_sent(why);
+        warnings.push(format!("{name}: {not_sent} packets were not sent by this host: {why}"));
     }
     let outages = flow.log.outages(interval, unanswered).and_then(|it| it.in_words(owd.lost, "packets"));
     warnings.extend(outages.map(|text| format!("{name}: {text}")));
@@ -613,10 +667,32 @@ fn warnings_of(
     warnings
 }
 
+/// What to say of this host where it did not run the program for so long, and so many packets were
+/// not sent because it was too late for them then.
+fn stopped_in_words(away: Span, overdue: u64) -> Option<String> {
+    let due = match overdue {
+        _ if away <= Span::ZERO => return None,
+        0 => "what was due then left late".to_owned(),
+        1 => "one packet that was due then was not sent".to_owned(),
+        many => format!("{many} packets that were due then were not sent"),
+    };
+    Some(format!(
+        "this host did not run netaware for {away} (it was suspended or stopped); {due}, and what arrived then may \
+         have been dropped here"
+    ))
+}
+
 /// The same number on all systems that we know.
 const ECONNREFUSED: i32 = 111;
 const PHASE: &str = "one-way delay";
+/// A busy host lets a thread wait for less.
+const NOTICEABLE_ABSENCE: Span = Span::from_millis(500);
+/// How often it is looked for an absence of this host.
+const LOOKS_EVERY: Span = Span::from_millis(250);
+/// A responder is looked for so long where answers were not waited for longer.
 const LOOK_PATIENCE: Span = Span::from_millis(2500);
+/// A longer wait for an advice is of no use.
+const LONGEST_LOOK: Span = Span::from_secs(8);
 
 #[cfg(test)]
 mod tests {
@@ -630,6 +706,34 @@ mod tests {
             [rewritten(IpVersion::V4, 46, Some(46)), rewritten(IpVersion::V4, 46, None)],
             [None, None]
         );
+    }
+
+    /// A prober that was stopped said that it "came round to them too late".
+    #[test]
+    fn packets_that_were_due_while_this_host_did_not_run_the_program_say_so() {
+        let said = stopped_in_words(Span::from_secs(3), 200).unwrap();
+        assert_eq!(
+            said,
+            "this host did not run netaware for 3.00 s (it was suspended or stopped); 200 packets that were due then \
+             were not sent, and what arrived then may have been dropped here"
+        );
+        let late = stopped_in_words(Span::from_secs(3), 0).unwrap();
+        assert!(late.contains("what was due then left late"), "{late}");
+        assert_eq!(stopped_in_words(Span::ZERO, 200), None, "it was busy with something else");
+    }
+
+    #[test]
+    fn a_host_that_runs_all_the_time_was_not_away() {
+        let (end, ended) = channel();
+        drop(end);
+        assert_eq!(away_until(&ended), Span::ZERO);
+    }
+
+    /// A responder at the end of a path of 3 s was not found, and its owner was asked to start it.
+    #[test]
+    fn a_responder_is_looked_for_as_long_as_an_answer_was_waited_for() {
+        let looked = [300, 5000, 60_000].map(|ms| look_patience(Span::from_millis(ms)));
+        assert_eq!(looked, [2500, 5000, 8000].map(Span::from_millis));
     }
 
     /// What is said of a run whose flows show this patience and are over then.

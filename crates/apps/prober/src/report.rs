@@ -36,7 +36,7 @@ use crate::bulk::Ended;
 use crate::echo::EchoRun;
 use crate::lane::{self, Lane};
 use crate::link::standstill::Standstill;
-use crate::request::Target;
+use crate::request::{Target, Transport};
 use crate::transfer::{TcpRound, UdpRound};
 
 pub(crate) use tcp::{Seen, seen};
@@ -67,9 +67,10 @@ pub(crate) fn refusal(errno: i32) -> String {
     }
 }
 
-/// Why this host itself lets nothing out from one of its addresses to the responder.
-pub(crate) fn refused_here(from: IpAddr, to: SocketAddr) -> Option<String> {
-    let error = netaware_io::options::refused_here(from, to)?;
+/// Why this host itself lets nothing out from one of its addresses to the responder, which a path
+/// of this round trip leads to.
+pub(crate) fn refused_here(from: IpAddr, to: SocketAddr, round_trip: Span) -> Option<String> {
+    let error = netaware_io::options::refused_here(from, to, round_trip)?;
     Some(error.raw_os_error().map_or_else(|| error.to_string(), refusal))
 }
 
@@ -102,10 +103,12 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Whether requests had no answer in time.
-    fn has_unanswered(&self) -> bool {
+    /// Whether there are requests without an answer in time, or round trips that may be those of
+    /// requests that waited for the responder's program to go on.
+    fn may_have_met_a_standstill(&self) -> bool {
         let beside = self.tcp.iter().filter_map(|round| round.load.as_ref());
-        self.idle.iter().chain(&self.idle_tcp).chain(beside).any(|run| !run.unanswered.is_empty())
+        let may_have = |run: &EchoRun| run.transport == Transport::Tcp || !run.unanswered.is_empty();
+        self.idle.iter().chain(&self.idle_tcp).chain(beside).any(may_have)
     }
 
     /// Requests that came while the responder's program did not run tell nothing of the path. What
@@ -245,7 +248,7 @@ pub(crate) fn finish(
         lane.check("finish");
     }
     for (lane, found) in lanes.iter_mut().zip(findings.iter_mut()) {
-        if found.has_unanswered() {
+        if found.may_have_met_a_standstill() {
             lane.await_overdue_pong();
         }
         if let Some(standstill) = found.forget_standstills(&lane.standstills()) {
@@ -376,7 +379,7 @@ enum Cut {
 /// transfers and then says goodbye: the goodbye is waited for, so that the reason does not depend
 /// on which of the two is read first. It says it to all lanes at once.
 fn cut_lanes(lanes: &mut [Lane], findings: &[Findings]) -> Vec<Cut> {
-    let until = clock::now() + GOODBYE_PATIENCE;
+    let began_at = clock::now();
     let alive = lanes.iter_mut().zip(findings).filter(|(lane, _)| lane.is_alive());
     let cut = alive.filter_map(|(lane, found)| {
         let tcp = found.tcp.iter().map(|round| &round.ended);
@@ -384,6 +387,7 @@ fn cut_lanes(lanes: &mut [Lane], findings: &[Findings]) -> Vec<Cut> {
         if !ended().any(Ended::may_have_been_cut) {
             return None;
         }
+        let until = began_at + goodbye_within(lane.round_trip());
         lane.await_goodbye("finish", (until - clock::now()).or_zero());
         if !lane.is_alive() {
             return Some(Cut::Explained);
@@ -394,8 +398,16 @@ fn cut_lanes(lanes: &mut [Lane], findings: &[Findings]) -> Vec<Cut> {
     cut.collect()
 }
 
-/// The responder says goodbye within a second of ending its transfers, and it travels.
+/// How long a goodbye may take to come over a path of this round trip: it travels, and it is sent
+/// again where it is lost.
+fn goodbye_within(round_trip: Span) -> Span {
+    (GOODBYE_PATIENCE + round_trip * 2).min(LONGEST_GOODBYE)
+}
+
+/// The responder says goodbye within a second of ending its transfers.
 const GOODBYE_PATIENCE: Span = Span::from_millis(1500);
+/// A person waits for it.
+const LONGEST_GOODBYE: Span = Span::from_secs(8);
 
 /// What every figure of a lane has to know of its path.
 #[derive(Clone, Copy)]
@@ -584,6 +596,13 @@ mod tests {
     use netaware_units::{ByteCount, ClockSource};
 
     use super::*;
+
+    /// On a path of 1.2 s a goodbye came after it had been waited for.
+    #[test]
+    fn a_goodbye_over_a_far_path_is_waited_for_longer_than_over_a_near_one() {
+        let within = [0, 1200, 60_000].map(|ms| goodbye_within(Span::from_millis(ms)));
+        assert_eq!(within, [1500, 3900, 8000].map(Span::from_millis));
+    }
 
     #[test]
     fn one_warning_of_two_rounds_is_said_once() {

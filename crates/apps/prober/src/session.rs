@@ -306,7 +306,7 @@ impl Session {
                 return Ok(());
             }
             if let ServerMessage::Error { code, message, .. } = message {
-                return Err(Cause::Refused(code, message));
+                return Err(Cause::refused(code, message, Some(test)));
             }
         }
     }

@@ -44,6 +44,8 @@ pub(crate) enum Cause {
     Stranger(Stranger),
     /// The responder said no.
     Refused(ErrorCode, String),
+    /// It gave up a test that was not begun in time: its reason.
+    NotBegun(String),
     /// The responder wants a key, and none was given.
     KeyNeeded,
     /// The responder could not prove that it knows the key.
@@ -76,6 +78,16 @@ pub(crate) enum Cause {
     Protocol(String),
     /// The person asked to stop.
     Stopped,
+}
+
+impl Cause {
+    /// What the responder refused, of one test where it names that.
+    pub(crate) fn refused(code: ErrorCode, why: String, test: Option<u32>) -> Self {
+        match (code, test) {
+            (ErrorCode::Timeout, Some(_)) => Self::NotBegun(why),
+            _ => Self::Refused(code, why),
+        }
+    }
 }
 
 impl Failure {
@@ -132,6 +144,7 @@ impl Failure {
             Cause::Away(_) => "keep this host awake while it measures",
             Cause::Address(_)
             | Cause::Refused(..)
+            | Cause::NotBegun(_)
             | Cause::TooFar(_)
             | Cause::System(_)
             | Cause::Protocol(_)
@@ -167,7 +180,9 @@ impl fmt::Display for Failure {
             Cause::Stranger(who) => {
                 write!(f, "{at} is answered by {}, not by a netaware responder", who.name())
             }
-            Cause::Refused(_, why) => write!(f, "the responder at {at} refused: {why}"),
+            Cause::Refused(_, why) | Cause::NotBegun(why) => {
+                write!(f, "the responder at {at} refused: {why}")
+            }
             Cause::KeyNeeded => write!(f, "the responder at {at} wants a shared key"),
             Cause::FalseResponder => write!(f, "the responder at {at} does not know the shared key"),
             Cause::Lost(why) => {

@@ -399,7 +399,9 @@ impl<'a> Trains<'a> {
                     }
                     until = until.max(clock::now() + ANSWER_PATIENCE);
                 }
-                ServerMessage::Error { code, message, .. } => return Err(Cause::Refused(code, message)),
+                ServerMessage::Error { code, message, test, .. } => {
+                    return Err(Cause::refused(code, message, test));
+                }
                 // A responder that is stopped says so right after it has ended its tests.
                 ServerMessage::Finished { .. } => {
                     (has_ended, until) = (true, clock::now() + ANSWER_PATIENCE);

@@ -8,7 +8,6 @@ mod attach;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use netaware_io::absence::Absence;
 use netaware_io::clock;
@@ -71,6 +70,7 @@ pub(crate) async fn serve<S>(
         is_enrolled: false,
         peer,
         local,
+        round_trip,
         is_closing: false,
     };
     control.converse(stream, inbox).await;
@@ -96,6 +96,8 @@ struct Control<'a> {
     is_enrolled: bool,
     peer: SocketAddr,
     local: SocketAddr,
+    /// Of the path without load, zero where it is not known.
+    round_trip: Span,
     is_closing: bool,
 }
 
@@ -362,8 +364,9 @@ impl Control<'_> {
     }
 
     async fn say_last_words<S: AsyncRead + AsyncWrite + Unpin>(&mut self, mut stream: S) {
-        if let Ok(Ok(())) = timeout(LAST_WORDS, stream.write_all(self.outbox.waiting())).await {
-            opening::part(&mut stream).await;
+        let within = opening::parting_within(self.round_trip);
+        if let Ok(Ok(())) = timeout(within, stream.write_all(self.outbox.waiting())).await {
+            opening::part(&mut stream, within).await;
         }
     }
 
@@ -425,5 +428,3 @@ const TELL_SIBLINGS_EVERY: Span = Span::from_millis(500);
 const LOOKS_EVERY: Span = Span::from_millis(250);
 /// What all sessions have to do keeps one waiting for less.
 const NOTICEABLE_ABSENCE: Span = Span::from_millis(500);
-/// For what is queued when a session ends.
-const LAST_WORDS: Duration = Duration::from_millis(500);

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use netaware_io::options;
 use netaware_io::tcp_info::TcpInfo;
+use netaware_units::Span;
 use netaware_wire::control::{ErrorCode, ServerMessage};
 use netaware_wire::preface::{ATTACH_LEN, Attach, PREFACE_LEN, Preface, PrefaceError, REFUSED, Role};
 use netaware_wire::{PROTOCOL_VERSION, frame};
@@ -157,7 +158,8 @@ async fn hand_over(context: &Context, stream: TcpStream, peer: SocketAddr, role:
         && let Ok(mut stream) = TcpStream::from_std(stream.socket)
     {
         let _ = stream.write_all(&[REFUSED]).await;
-        part(&mut stream).await;
+        let within = parting_within(TcpInfo::round_trip(&stream).unwrap_or_default());
+        part(&mut stream, within).await;
     }
 }
 
@@ -171,14 +173,15 @@ async fn refuse(stream: &mut TcpStream, code: ErrorCode, why: &str) {
 }
 
 async fn say_and_part(stream: &mut TcpStream, bytes: &[u8]) {
-    if let Ok(Ok(())) = timeout(PARTING, stream.write_all(bytes)).await {
-        part(stream).await;
+    let within = parting_within(TcpInfo::round_trip(&*stream).unwrap_or_default());
+    if let Ok(Ok(())) = timeout(within, stream.write_all(bytes)).await {
+        part(stream, within).await;
     }
 }
 
 /// Closes so that the last words arrive: closing while bytes of the other end are unread would
 /// reset the connection, and a reset may overtake what was said.
-pub(crate) async fn part<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) {
+pub(crate) async fn part<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, within: Duration) {
     let drained = async {
         stream.shutdown().await?;
         let mut bin = [0; 2048];
@@ -186,12 +189,33 @@ pub(crate) async fn part<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) {
         std::io::Result::Ok(())
     };
     // Whatever goes wrong here, the connection is closed next.
-    let _ = timeout(PARTING, drained).await;
+    let _ = timeout(within, drained).await;
+}
+
+/// How long last words and the other end's goodbye may take over a path of this round trip: there
+/// and back, and once more where something is lost.
+pub(crate) fn parting_within(round_trip: Span) -> Duration {
+    (PARTING + round_trip.or_zero() * 2).min(LONGEST_PARTING).to_std()
 }
 
 /// From the connection's start to the last byte of its opening.
 const OPENING_PATIENCE: Duration = Duration::from_secs(6);
 /// First byte of a TLS record that begins a connection (RFC 8446 §5.1).
 const HANDSHAKE: u8 = 22;
-const PARTING: Duration = Duration::from_millis(500);
+/// What is queued when a connection ends, beside the way.
+const PARTING: Span = Span::from_millis(500);
+/// A stranger must not hold a connection for long.
+const LONGEST_PARTING: Span = Span::from_secs(4);
 const MAX_HTTP_HEAD: usize = 8192;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a path of 1.2 s a connection was closed before the other end had heard why.
+    #[test]
+    fn last_words_over_a_far_path_have_the_time_of_its_round_trip() {
+        let within = [0, 1200, 60_000].map(|ms| parting_within(Span::from_millis(ms)));
+        assert_eq!(within, [500, 2900, 4000].map(Duration::from_millis));
+    }
+}

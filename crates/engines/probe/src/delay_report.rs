@@ -13,6 +13,7 @@
 //! "coordinated omission" after Gil Tene, round trips per minute after
 //! draft-ietf-ippm-responsiveness (there from TCP, TLS and HTTP exchanges, here from UDP alone).
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use netaware_record::{
@@ -179,22 +180,23 @@ impl EchoRound {
     }
 
     /// Leaves out the round trips of requests that waited for the responder's program to go on,
-    /// which did not run for a part of each of these times, as far as its own time is not taken out
-    /// of them. No answer leaves a program that does not run, so that part is in the longest time
-    /// without an answer. The counts stay, and so does what the application met. Says how many
-    /// these are.
-    pub fn leave_out_of(&mut self, times: &[(Mono, Mono)]) -> u64 {
+    /// as far as its own time is not taken out of them. No answer leaves a program that does not
+    /// run, so these times are among the longest ones without an answer. The counts stay, and so
+    /// does what the application met. Says how many requests these are.
+    pub fn leave_out_of(&mut self, times: &[Stopped]) -> u64 {
         let mut came: Vec<Mono> = self.log.samples.iter().map(Sample::came_at).collect();
         came.sort_unstable();
-        let went_on: Vec<Mono> = times.iter().filter_map(|time| longest_gap_ends(&came, *time)).collect();
-        let waited = |sample: &Sample| {
-            let waited_then = |at: &Mono| sample.sent_at < *at && sample.came_at() >= *at;
-            sample.responder == UNKNOWN && went_on.iter().any(waited_then)
+        // Before the first request was sent no answer was to come.
+        let Some(asked_at) = self.log.samples.iter().map(|sample| sample.sent_at).min() else { return 0 };
+        let silences: Vec<Silence> = times.iter().flat_map(|time| time.silences(asked_at, &came)).collect();
+        let has_waited = |sample: &Sample| {
+            sample.responder == UNKNOWN
+                && silences.iter().any(|one| one.met(sample.sent_at, sample.came_at()))
         };
         let before = self.untimed.len();
-        self.untimed.extend(self.log.samples.iter().filter(|sample| waited(sample)));
+        self.untimed.extend(self.log.samples.iter().filter(|sample| has_waited(sample)));
         self.untimed.sort_unstable_by_key(|sample| sample.seq);
-        self.log.samples.retain(|sample| !waited(sample));
+        self.log.samples.retain(|sample| !has_waited(sample));
         (self.untimed.len() - before) as u64
     }
 
@@ -338,20 +340,60 @@ fn count_between<T>(some: &[T], numbers: &Range<u64>, number: impl Fn(&T) -> u64
     below(numbers.end).saturating_sub(below(numbers.start))
 }
 
-/// When the longest time without an answer ends within these bounds, of answers in the order in
-/// which they came.
-fn longest_gap_ends(came: &[Mono], (from, until): (Mono, Mono)) -> Option<Mono> {
-    let first = came.partition_point(|at| *at < from);
-    let within = came[first..].iter().take_while(|at| **at <= until);
-    let (mut before, mut longest) = (from, None);
-    for at in within {
-        let gap = *at - before;
-        if longest.is_none_or(|(length, _)| gap > length) {
-            longest = Some((gap, *at));
+/// A time in which the responder's program did not run, by the program's clock here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped {
+    /// It did not run for so long.
+    pub lasted: Span,
+    /// That was after this instant.
+    pub from: Mono,
+    /// It was over by then.
+    pub until: Mono,
+}
+
+impl Stopped {
+    /// The longest times without an answer, as many as make up the time for which the program did
+    /// not run, of answers in the order in which they came. Only what is within the bounds counts
+    /// of each, and not what was before the first request. The answer that ends such a time may
+    /// come later: what says that the program runs again is sent by another of its threads.
+    fn silences(&self, asked_at: Mono, came: &[Mono]) -> Vec<Silence> {
+        let mut since = self.from.max(asked_at);
+        let mut found: Vec<(Span, Silence)> = Vec::new();
+        let first = came.partition_point(|at| *at < since);
+        for &went_on_at in &came[first..] {
+            if since >= self.until {
+                break;
+            }
+            let over_at = went_on_at.min(self.until);
+            found.push((over_at - since, Silence { went_on_at, over_at }));
+            since = went_on_at;
         }
-        before = *at;
+        found.sort_by_key(|(length, _)| Reverse(*length));
+        let (mut left, enough) = (self.lasted, self.lasted / 10);
+        let mut is_needed = |index: usize, length: Span| {
+            let is_needed = index == 0 || (left > enough && length >= SHORTEST_STOP);
+            left -= length;
+            is_needed
+        };
+        let needed = found.into_iter().enumerate();
+        needed.filter_map(|(index, (length, one))| is_needed(index, length).then_some(one)).collect()
     }
-    longest.map(|(_, end)| end)
+}
+
+/// A time without an answer in which the responder's program did not run.
+#[derive(Debug, Clone, Copy)]
+struct Silence {
+    /// When the first answer after it came.
+    went_on_at: Mono,
+    /// Requests that left later were not on their way in it.
+    over_at: Mono,
+}
+
+impl Silence {
+    /// Whether a request that left and was answered then was on its way.
+    fn met(self, sent_at: Mono, came_at: Mono) -> bool {
+        sent_at < self.over_at && came_at >= self.went_on_at
+    }
 }
 
 /// What the figures must say about themselves.
@@ -512,6 +554,8 @@ fn spread_ns(delays: impl Iterator<Item = Span>) -> Option<f64> {
 pub const VARIATION_BLOCK: usize = 20;
 /// A burst of losses lasts over some neighbours, and hundreds of requests make tens of these.
 const LOSS_BLOCK: u64 = 10;
+/// A responder says nothing of a program that was stopped for less than twice as long.
+const SHORTEST_STOP: Span = Span::from_millis(250);
 /// Stands for "the responder did not tell"; what it tells is never negative.
 const UNKNOWN: Span = Span(-1);
 

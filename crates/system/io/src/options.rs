@@ -216,8 +216,9 @@ pub fn connect_udp(to: SocketAddr, options: &SocketOptions) -> Result<UdpSocket,
 
 /// Why this host itself lets nothing out to an address, by a byte of UDP from one of its own: a
 /// filter of its own drops it, or it knows no way there. `None` where it went out. A socket that is
-/// new hears of no error that came from the path.
-pub fn refused_here(from: IpAddr, to: SocketAddr) -> Option<io::Error> {
+/// new hears of no error that came from the path, of which `round_trip` is known; zero where it is
+/// not.
+pub fn refused_here(from: IpAddr, to: SocketAddr, round_trip: Span) -> Option<io::Error> {
     let options =
         SocketOptions { source: Some(ZonedIp::of(SocketAddr::new(from, 0))), ..SocketOptions::default() };
     let sent = match connect_udp(to, &options) {
@@ -235,16 +236,24 @@ pub fn refused_here(from: IpAddr, to: SocketAddr) -> Option<io::Error> {
             .contains(&error.kind())
     };
     // A filter may drop UDP alone; where the other end answers over TCP, nothing is held back.
-    let answers = || match TcpStream::connect_timeout(&to, ANSWERS_WITHIN.to_std()) {
+    let answers = || match TcpStream::connect_timeout(&to, answers_within(round_trip).to_std()) {
         Ok(_) => true,
         Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
     };
     sent.err().filter(is_own).filter(|error| error.kind() != io::ErrorKind::PermissionDenied || !answers())
 }
 
+/// How long an answer may take over a path of this round trip: it comes, and once more where it is
+/// lost.
+fn answers_within(round_trip: Span) -> Span {
+    (ANSWERS_WITHIN + round_trip * 2).min(LONGEST_ANSWER)
+}
+
 /// Long beside the round trip of most paths, and short for whoever waits for the reason of a
 /// failure.
 const ANSWERS_WITHIN: Span = Span::from_secs(1);
+/// A longer wait for the reason of a failure is of no use.
+const LONGEST_ANSWER: Span = Span::from_secs(8);
 
 /// Sets on an ICMP socket what is asked for, and binds it to the local address asked for.
 #[cfg(target_os = "linux")]
@@ -465,10 +474,17 @@ mod tests {
     fn a_host_that_may_send_is_not_said_to_be_barred() {
         let socket = UdpSocket::bind(loopback(0)).unwrap();
         let open = socket.local_addr().unwrap();
-        assert!(refused_here(open.ip(), open).is_none());
+        assert!(refused_here(open.ip(), open, Span::ZERO).is_none());
         // Nobody listens there: that is not this host's doing.
         drop(socket);
-        assert!(refused_here(open.ip(), open).is_none());
+        assert!(refused_here(open.ip(), open, Span::ZERO).is_none());
+    }
+
+    /// On a path of 1.2 s a host that drops only UDP was said to let nothing out at all.
+    #[test]
+    fn an_answer_over_a_far_path_is_waited_for_longer_than_its_round_trip() {
+        let within = [0, 1200, 60_000].map(|ms| answers_within(Span::from_millis(ms)));
+        assert_eq!(within, [1000, 3400, 8000].map(Span::from_millis));
     }
 
     #[cfg(target_os = "linux")]
