@@ -77,6 +77,9 @@ pub fn unless_full_at_once(end: WarmUpEnd, all: &[ReceiverTick], rtt: Span) -> W
 /// unknown.
 pub fn slow_start(ticks: &[ReceiverTick], rtt: Span) -> WarmUpEnd {
     let begun = all_streams_started(ticks);
+    if begun > 0 && was_filled_by_the_first_window(ticks, rtt) {
+        return WarmUpEnd::NoneSeen;
+    }
     let Some(full) = full_pipe(&ticks[begun..], rtt) else {
         return if was_full_at_once(ticks, rtt) { WarmUpEnd::NoneSeen } else { WarmUpEnd::NeverEnded };
     };
@@ -106,7 +109,6 @@ pub fn settled(end: WarmUpEnd, ticks: &[ReceiverTick], loaded_rtt: Span) -> Warm
 /// a path that became slower, such as a token bucket, they would not come that fast.
 fn is_repairing(ticks: &[ReceiverTick], counts_from: usize, loaded_rtt: Span) -> bool {
     let (before, counted) = ticks.split_at(counts_from);
-    let length = |ticks: &[ReceiverTick]| ticks.iter().map(|tick| tick.length.or_zero()).sum::<Span>();
     let per_round =
         before.len() as f64 * loaded_rtt.or_zero().secs_f64() / length(before).secs_f64().max(1e-9);
     let per_round = (per_round.ceil() as usize).max(1);
@@ -174,12 +176,30 @@ fn full_pipe(ticks: &[ReceiverTick], rtt: Span) -> Option<usize> {
 /// have multiplied the rate. A slow path has few slices, because each of them lasts until something
 /// has come, and streams that wait in its queue start late without adding to its rate.
 fn was_full_at_once(ticks: &[ReceiverTick], rtt: Span) -> bool {
-    let lasted: Span = ticks.iter().map(|tick| tick.length.or_zero()).sum();
-    if rtt <= Span::ZERO || lasted < rtt * FULL_AT_ONCE_ROUNDS {
+    let lasted = length(ticks);
+    rtt > Span::ZERO
+        && lasted >= rtt * FULL_AT_ONCE_ROUNDS
+        && slices_per_round(ticks, rtt).is_some_and(|slices| keeps_its_first_rate(ticks, slices))
+}
+
+/// Whether the first window of a single stream filled the path, which holds less in a round trip,
+/// and its rate has stayed. Other streams wait in the queue behind that window and start seconds
+/// later. Round trips with so few segments differ by chance, so a round is as long as
+/// [`SHOWS_A_RATE`] takes.
+fn was_filled_by_the_first_window(ticks: &[ReceiverTick], rtt: Span) -> bool {
+    let bytes: u64 = ticks.iter().map(|tick| tick.bytes.0).sum();
+    let lasted = length(ticks);
+    if rtt <= Span::ZERO || lasted < rtt * FULL_AT_ONCE_ROUNDS || bytes == 0 {
         return false;
     }
-    let rates: Vec<f64> = slices_per_round(ticks, rtt)
-        .map_or_else(Vec::new, |slices| ticks.chunks_exact(slices).map(mean_rate).collect());
+    let rounds = bytes as f64 / SHOWS_A_RATE;
+    let slices = (ticks.len() as f64 / rounds).ceil().max(1.0) as usize;
+    lasted.secs_f64() / rounds >= rtt.secs_f64() && keeps_its_first_rate(ticks, slices)
+}
+
+/// Whether most rounds of so many slices came as fast as the first, and the last no faster.
+fn keeps_its_first_rate(ticks: &[ReceiverTick], slices: usize) -> bool {
+    let rates: Vec<f64> = ticks.chunks_exact(slices).map(mean_rate).collect();
     let Some((first, later)) = rates.split_first() else { return false };
     let stays = |rate: &&f64| (first / GROWTH..first * GROWTH).contains(*rate);
     let kept = later.iter().filter(stays).count();
@@ -212,6 +232,10 @@ fn transient(ticks: &[ReceiverTick]) -> usize {
     if leading * 2 <= rates.len() { leading } else { 0 }
 }
 
+fn length(ticks: &[ReceiverTick]) -> Span {
+    ticks.iter().map(|tick| tick.length.or_zero()).sum()
+}
+
 /// Payload rate of one slice in bit/s.
 pub(crate) fn rate(tick: &ReceiverTick) -> f64 {
     mean_rate(std::slice::from_ref(tick))
@@ -232,6 +256,9 @@ const FLAT_ROUNDS: usize = 3;
 /// one rate is full: two doublings take two, and a first flight that is spread over several slices
 /// takes another one or two.
 const FULL_AT_ONCE_ROUNDS: i64 = 8;
+/// Bytes of which a segment more or less is no change of the rate; a first window has ten segments
+/// (RFC 6928).
+const SHOWS_A_RATE: f64 = 12_000.0;
 /// Three rounds until the sender notices a full pipe, one to drain the queue, one to repair (BBR
 /// §5.3.1; a CUBIC sender needs one round less).
 const SETTLING_ROUNDS: i64 = 5;
@@ -368,6 +395,35 @@ mod tests {
         assert_eq!(drained(&[2.6, 5.2, 10.0, 19.0, 1.0, 0.0]), WarmUpEnd::NeverEnded);
         let over = WarmUpEnd::SlowStartOver(2);
         assert_eq!(unless_full_at_once(over, &series(&[0.26; 5]), rtt), over);
+    }
+
+    #[test]
+    fn streams_that_wait_in_a_slow_paths_queue_do_not_make_its_warm_up_long() {
+        // Slices of 100 ms, in which so many segments have arrived by the end of each, and four
+        // streams of which another one comes through every two seconds.
+        let ticks = |arrived: fn(i64) -> i64| {
+            let tick = |n: i64| ReceiverTick {
+                end: TICK * (n + 1),
+                length: TICK,
+                bytes: ByteCount((arrived(n + 1) - arrived(n)).unsigned_abs() * 1448),
+                streams: 1 + (n / 19).min(3) as u16,
+                ..ReceiverTick::default()
+            };
+            (0..78).map(tick).collect::<Vec<_>>()
+        };
+        let rtt = Span::from_millis(214);
+        // A segment every 187.5 ms is 64 kbit/s.
+        let slow = ticks(|slices| slices * 1000 / 1875);
+        assert_eq!(slow_start(&slow, rtt), WarmUpEnd::NoneSeen);
+        assert_eq!(slow_start(&slow, Span::from_secs(2)), WarmUpEnd::NeverEnded, "four round trips");
+        // Later streams brought more: a quarter of that for 3 s.
+        let grew =
+            |slices: i64| if slices < 30 { slices * 1000 / 7500 } else { 4 + (slices - 30) * 1000 / 1875 };
+        let grown = slow_start(&ticks(grew), rtt);
+        assert!(matches!(grown, WarmUpEnd::SlowStartOver(first) if first > 57), "{grown:?}");
+        // A path of 1 Mbit/s holds more than a first window in that round trip.
+        let faster = slow_start(&ticks(|slices| slices * 8), rtt);
+        assert!(matches!(faster, WarmUpEnd::SlowStartOver(first) if first > 57), "{faster:?}");
     }
 
     #[test]

@@ -389,8 +389,9 @@ impl Session<'_> {
     /// What still comes out of the path's queues after the planned end is awaited, within bounds:
     /// the end of the streams is behind it.
     fn put_off(&mut self, now: Mono, test: u32) {
+        let overtime = self.patience_for(DRAIN_ROUND_TRIPS, OVERTIME);
         if let Some(Test { stage: Stage::Running { until, latest }, .. }) = self.tests.get_mut(&test) {
-            *until = (*until).max((now + OVERTIME).min(*latest));
+            *until = (*until).max((now + overtime).min(*latest));
         }
     }
 
@@ -530,3 +531,5 @@ const START_PATIENCE: Span = Span::from_secs(10);
 const START_ROUND_TRIPS: i64 = 6;
 /// Beyond a test's duration, for what is still in the path's queues.
 const OVERTIME: Span = Span::from_secs(4);
+/// From one piece of what is still in them to the next: a receiver itself waits for three.
+const DRAIN_ROUND_TRIPS: i64 = 4;

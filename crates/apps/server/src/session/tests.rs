@@ -734,6 +734,25 @@ fn what_is_left_in_the_queue_of_the_path_is_awaited_within_bounds() {
 }
 
 #[test]
+fn a_receiver_that_waits_for_three_long_round_trips_is_not_halted_before() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    session.round_trip = Some(Span::from_secs(2));
+    admit(&mut session, Span::from_secs(1000));
+    run_one(&mut session);
+    let tick = ReceiverTick { bytes: ByteCount(20_000), ..ReceiverTick::default() };
+    session.receiver_tick(ms(15_000), 1, tick);
+    // Its grace is 6 s.
+    let is_halted_by = |session: &mut Session<'_>, now| {
+        session.heard(ms(now));
+        session.wake(ms(now));
+        deeds(session).contains(&"halt 1".to_owned())
+    };
+    assert!(!is_halted_by(&mut session, 22_900));
+    assert!(is_halted_by(&mut session, 23_000));
+}
+
+#[test]
 fn a_preparation_that_fails_is_told_and_forgotten() {
     let rules = rules(None);
     let mut session = open_session(&rules);

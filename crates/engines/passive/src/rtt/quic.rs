@@ -11,7 +11,8 @@
 //!   unless it stays like that;
 //! - ends that set the bit at random (at least one connection in 16 does not spin): then most
 //!   changes come too early, or edges come in less than half the time that the handshake took. Such
-//!   directions say nothing.
+//!   directions say nothing. In a period of too few edges, as the last of a connection is, what was
+//!   found before holds.
 
 use netaware_units::{Span, Wall};
 use netaware_wire::packet::Packet;
@@ -77,6 +78,8 @@ struct Way {
     too_early: u32,
     /// In a row.
     too_late: u32,
+    /// Whether it spun in the last period of which that can be said.
+    has_spun: Option<bool>,
 }
 
 impl Spin {
@@ -99,17 +102,27 @@ impl Spin {
         };
     }
 
-    /// Whether the bit of a direction spun, by what came of it.
-    pub(super) fn spins(&self, way: usize, found: &Delays) -> bool {
+    /// Whether the bit of a direction spun, by what came of it in a period; if that is too little,
+    /// by what came before. A direction of which nothing is known is believed.
+    pub(super) fn spins(&mut self, way: usize, found: &Delays) -> bool {
+        let spun = self.spun(way, found);
+        let edges = &mut self.ways[way];
+        edges.has_spun = spun.or(edges.has_spun);
+        edges.has_spun != Some(false)
+    }
+
+    /// The same by this period alone; `None` if there is too little in it.
+    fn spun(&self, way: usize, found: &Delays) -> Option<bool> {
         let edges = &self.ways[way];
         if edges.accepted >= ENOUGH && edges.too_early > 4 * edges.accepted {
-            return false;
+            return Some(false);
         }
-        match (&self.handshake, found.median()) {
-            (Handshake::Took(took), Some(median)) if found.count() >= 2 * u64::from(ENOUGH) => {
-                median.0 > took.0 / 2
+        match &self.handshake {
+            Handshake::Took(took) => {
+                let median = found.median().filter(|_| found.count() >= 2 * u64::from(ENOUGH));
+                median.map(|median| median.0 > took.0 / 2)
             }
-            _ => true,
+            _ => (edges.accepted >= ENOUGH).then_some(true),
         }
     }
 
@@ -348,11 +361,11 @@ mod tests {
             ..Spin::default()
         };
         for (accepted, too_early, spins) in [(8, 32, true), (8, 33, false), (7, 100, true), (9, 36, true)] {
-            let spin = edges(accepted, too_early);
+            let mut spin = edges(accepted, too_early);
             assert_eq!(spin.spins(0, &Delays::default()), spins, "{accepted} and {too_early}");
             assert!(spin.spins(1, &Delays::default()), "the other direction has its own");
         }
-        let took = Spin { handshake: Handshake::Took(Span(100)), ..Spin::default() };
+        let mut took = Spin { handshake: Handshake::Took(Span(100)), ..Spin::default() };
         for (count, ns, spins) in [(15, 1, true), (16, 50, false), (16, 51, true)] {
             let mut found = Delays::default();
             (0..count).for_each(|_| found.observe(Span(ns)));
@@ -362,5 +375,31 @@ mod tests {
         let mut spin = edges(8, 33);
         spin.begin_period();
         assert_eq!((spin.ways[0].accepted, spin.ways[0].too_early), (0, 0));
+    }
+
+    #[test]
+    fn the_few_last_edges_of_a_bit_set_at_random_say_nothing_either() {
+        let delays = |count: u32, rtt: Span| {
+            let mut delays = Delays::default();
+            (0..count).for_each(|_| delays.observe(rtt));
+            delays
+        };
+        let (random, round) = (Span::from_millis(7), Span::from_millis(40));
+        let mut spin = opened();
+        assert!(spin.spins(0, &delays(15, random)), "nothing is known yet");
+        assert!(!spin.spins(0, &delays(200, random)));
+        assert!(!spin.spins(0, &delays(15, random)), "the rest of the connection");
+        assert!(spin.spins(1, &delays(15, round)), "the other direction has its own");
+        // A period in which it does spin says so.
+        assert!(spin.spins(0, &delays(16, round)) && spin.spins(0, &delays(2, round)));
+    }
+
+    #[test]
+    fn a_direction_seen_alone_is_believed_again_once_its_edges_are_in_time() {
+        let mut spin = Spin::default();
+        for (accepted, too_early, spins) in [(8, 33, false), (7, 0, false), (8, 32, true), (0, 3, true)] {
+            (spin.ways[0].accepted, spin.ways[0].too_early) = (accepted, too_early);
+            assert_eq!(spin.spins(0, &Delays::default()), spins, "{accepted} and {too_early}");
+        }
     }
 }

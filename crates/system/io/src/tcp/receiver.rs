@@ -139,45 +139,58 @@ impl<'a> Receiver<'a> {
                 reading.last_at = now;
                 return Ok(Ending::Stopped);
             }
-            if now >= self.planned_end && self.is_overdue(stream, reading.bytes, now) {
-                return self.end_unheard(stream, reading, now);
+            if now >= self.planned_end {
+                let round_trips = RoundTrips::of(stream);
+                if self.is_overdue(round_trips, reading.bytes, now) {
+                    return self.end_unheard(round_trips, reading, now);
+                }
             }
         }
     }
 
     /// Whether no more is waited for, the planned end being over. What the sender has left in the
     /// path's queues may still come, and its end is behind it.
-    fn is_overdue(&self, stream: &TcpStream, bytes: u64, now: Mono) -> bool {
-        let round_trip = round_trip(stream);
-        let grace = grace_over(idle_round_trip(stream), self.drained_by - self.planned_end);
+    fn is_overdue(&self, round_trips: RoundTrips, bytes: u64, now: Mono) -> bool {
+        let grace = self.grace(round_trips);
         let Some((first, last)) = self.first_byte.get().zip(self.last_byte.get()) else {
             // Nothing ever came: there is nothing that could drain.
             return now >= self.planned_end - self.planned + grace;
         };
         let is_draining = now < self.drained_by && now - last < grace;
         // The last data leave at the end, and the sender began up to a round trip later.
-        let is_silent = now >= self.planned_end + round_trip + BEGINS_LATE
-            && now - last > silence_that_ends(ByteCount(bytes), last - first, round_trip);
+        let is_silent = now >= self.planned_end + round_trips.smoothed + BEGINS_LATE
+            && now - last > silence_that_ends(ByteCount(bytes), last - first, round_trips.smoothed);
         is_silent || (now >= self.planned_end + grace && !is_draining)
+    }
+
+    fn grace(&self, round_trips: RoundTrips) -> Span {
+        grace_over(round_trips.idle, self.drained_by - self.planned_end)
     }
 
     /// The end of a stream whose sender has not been heard to end. The reset with which it ends
     /// goes once and may be lost; the data that came up to the planned end are a whole transfer.
-    /// A stream that fell silent before is not whole, whatever others of its transfer did.
-    fn end_unheard(&self, stream: &TcpStream, reading: &Reading, now: Mono) -> io::Result<Ending> {
+    /// A stream that fell silent before is not whole, unless it may have waited for segments to be
+    /// sent again behind a queue that others of its transfer show to be long.
+    fn end_unheard(&self, round_trips: RoundTrips, reading: &Reading, now: Mono) -> io::Result<Ending> {
         // Of a stream that got a few segments nobody knows at what distances more would have come:
         // others of its transfer may have kept it from the path, and stand for it.
         let has_a_pace = reading.bytes >= A_FEW_SEGMENTS.0;
-        let own = reading.moments.last.filter(|_| has_a_pace);
-        let last = own.or_else(|| self.last_byte.get());
-        let usual = own.zip(reading.moments.first).map_or(Span::ZERO, |(last, first)| {
-            silence_that_ends(ByteCount(reading.bytes), last - first, round_trip(stream))
-        });
-        let was_silent = own.is_some_and(|last| (self.planned_end - last) > usual);
-        let came_to_the_end = last.is_some_and(|last| self.is_about_over(last) || self.is_thin(last))
-            && !was_silent
-            && (now < self.drained_by || !has_a_pace);
-        if came_to_the_end && !self.limited_in_bytes {
+        let own = reading.moments.first.zip(reading.moments.last).filter(|_| has_a_pace);
+        let last = own.map(|(_, last)| last).or_else(|| self.last_byte.get());
+        let came_to_the_end = match own {
+            Some((first, last)) => {
+                let usual = silence_that_ends(ByteCount(reading.bytes), last - first, round_trips.smoothed);
+                let silent = self.planned_end - last;
+                (self.is_about_over(last) && silent <= usual)
+                    || silent <= self.longest_time_out(round_trips.idle)
+            }
+            None => last.is_some_and(|last| self.is_about_over(last) || self.is_thin(last)),
+        };
+        // Data of others may have come until no more was waited for; this stream is judged by its
+        // own.
+        let is_still_draining =
+            now >= self.drained_by && own.is_some_and(|(_, last)| now - last < self.grace(round_trips));
+        if came_to_the_end && !is_still_draining && !self.limited_in_bytes {
             return Ok(Ending::Planned);
         }
         let why = match last.map(|last| now - last) {
@@ -189,6 +202,20 @@ impl<'a> Receiver<'a> {
             }
         };
         Err(io::Error::new(ErrorKind::TimedOut, why))
+    }
+
+    /// How long a sender may have waited before it sent again what the path's queue had dropped.
+    /// What came of any stream after the planned end was in that queue, so a round trip through it
+    /// takes as long; the time-out that follows from the first such round trip is three of it (RFC
+    /// 6298 §2.2). Zero if nothing came after the planned end. This leans long: a stream that broke
+    /// off so shortly before the end passes for one that waited.
+    fn longest_time_out(&self, idle_round_trip: Span) -> Span {
+        let drained = self.last_byte.get().map_or(Span::ZERO, |last| last - self.planned_end);
+        if drained <= Span::ZERO {
+            return Span::ZERO;
+        }
+        let longest_drain = self.drained_by - self.planned_end;
+        ((idle_round_trip + drained) * FIRST_TIME_OUT).min(longest_drain)
     }
 
     /// Whether all streams together got no more than a few segments, at a pace by which the next
@@ -234,6 +261,20 @@ fn silence_that_ends(bytes: ByteCount, over: Span, round_trip: Span) -> Span {
     }
     // A single read takes no time.
     BitRate::mean(bytes, over.max(Span(1))).map_or(least, |rate| least.max(rate.time_for(A_FEW_SEGMENTS)))
+}
+
+/// The round trips of a stream's path as its kernel knows them; zero where it does not tell.
+#[derive(Debug, Clone, Copy)]
+struct RoundTrips {
+    /// Without what waits in the path's queues.
+    idle: Span,
+    smoothed: Span,
+}
+
+impl RoundTrips {
+    fn of(stream: &TcpStream) -> Self {
+        Self { idle: idle_round_trip(stream), smoothed: round_trip(stream) }
+    }
 }
 
 /// Where one stream stands.
@@ -330,6 +371,73 @@ const BEGINS_LATE: Span = Span::from_millis(100);
 /// A stream that has had nothing while others had: one segment of 20 kbit/s takes 0.6 s.
 const STARVED: Span = Span::from_secs(6);
 const A_FEW_SEGMENTS: ByteCount = ByteCount(24 * 1500);
+/// Round trips that a retransmission time-out takes once the first of them has been measured.
+const FIRST_TIME_OUT: i64 = 3;
 /// A reset this long before the planned end is still the sender's way to end: clocks and starts
 /// differ.
 const EARLIEST_END: Span = Span::from_millis(250);
+
+#[cfg(test)]
+mod tests {
+    use netaware_record::Direction;
+
+    use super::*;
+
+    const START: Mono = Mono(1_000_000_000_000);
+
+    fn after(millis: i64) -> Mono {
+        START + Span::from_millis(millis)
+    }
+
+    /// How a stream of four ends, 8 s being planned over a round trip of 215 ms: its own 40,544
+    /// bytes came from 200 ms until `last`, those of any stream until `last_of_all`, and no more is
+    /// waited for `now`; all in milliseconds.
+    fn ended(last: i64, last_of_all: i64, now: i64) -> Result<Ending, String> {
+        let stop = StopFlag::new();
+        let plan = TcpPlan { streams: 4, ..TcpPlan::new(Direction::Reverse, Span::from_secs(8)) };
+        let receiver = Receiver::new(&plan, Carriage::Plain, START, &stop);
+        receiver.first_byte.set(after(200));
+        receiver.last_byte.set(after(last_of_all));
+        let moments = Moments { first: Some(after(200)), last: Some(after(last)), acked: None };
+        let reading = Reading { bytes: 40_544, first: 1448, calls: 28, last_at: after(last), moments };
+        let round_trips = RoundTrips { idle: Span::from_millis(215), smoothed: Span::from_millis(216) };
+        assert!(receiver.is_overdue(round_trips, reading.bytes, after(now)), "it is not waited for");
+        receiver.end_unheard(round_trips, &reading, after(now)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_stream_is_waited_for_as_long_as_others_of_its_transfer_bring_data() {
+        let stop = StopFlag::new();
+        let plan = TcpPlan { streams: 4, ..TcpPlan::new(Direction::Reverse, Span::from_secs(8)) };
+        let receiver = Receiver::new(&plan, Carriage::Plain, START, &stop);
+        receiver.first_byte.set(after(200));
+        receiver.last_byte.set(after(17_600));
+        let round_trips = RoundTrips { idle: Span::from_millis(215), smoothed: Span::from_millis(216) };
+        for bytes in [0, 20_272, 40_544] {
+            assert!(!receiver.is_overdue(round_trips, bytes, after(20_500)), "{bytes} B of its own");
+            assert!(
+                receiver.is_overdue(round_trips, bytes, after(20_700)),
+                "{bytes} B, nothing of any for 3 s"
+            );
+        }
+    }
+
+    #[test]
+    fn a_stream_that_had_drained_is_whole_although_others_drained_until_nobody_waited() {
+        assert_eq!(ended(20_900, 27_900, 28_000), Ok(Ending::Planned));
+        // What still dribbles then does not end.
+        let late = ended(27_000, 27_900, 28_000).unwrap_err();
+        assert_eq!(late, "its end had not come 20.0 s after its time was up");
+    }
+
+    #[test]
+    fn a_stream_that_waits_for_a_retransmission_behind_a_deep_queue_has_not_broken_off() {
+        // 40 kB came within 2 s, then nothing: the queue of 9.4 s explains a time-out of 6 s.
+        assert_eq!(ended(2000, 17_400, 20_500), Ok(Ending::Planned));
+        // One of a round trip does not, and neither does a path that has nothing left to give.
+        for (last_of_all, now) in [(8215, 11_300), (7900, 11_300)] {
+            let why = ended(2000, last_of_all, now).unwrap_err();
+            assert_eq!(why, "nothing more came for 9.30 s");
+        }
+    }
+}
