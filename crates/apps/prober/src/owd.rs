@@ -174,7 +174,7 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
             (Ok(to), Some(Ok(flow))) => {
                 result.address = Some(ZonedIp::of(to).to_string());
                 result.local = flow.run.local.map(|local| ZonedIp::of(local).to_string());
-                locals.extend(flow.run.local.map(|local| local.ip()));
+                locals.extend(flow.run.local.map(ZonedIp::of));
                 if flow.log.exchanges().is_empty() {
                     result.unreachable = Some(silence(request, to, &flow.run, stop));
                 } else {
@@ -183,7 +183,7 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                     let ceased = last.filter(|_| !stop.is_raised()).and_then(|last| {
                         fell_silent(last, &flow.run.counts, request.interval, flow.run.patience)
                     });
-                    let local = flow.run.local.map(|local| local.ip());
+                    let local = flow.run.local.map(ZonedIp::of);
                     let refused = || flow.run.drive.why_not_sent.and_then(report::refused);
                     result.unreachable = ceased
                         .map(|ceased| broke_off::unreachable(&ceased, "packets", local, Some(to), refused()));
