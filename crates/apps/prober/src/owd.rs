@@ -26,7 +26,7 @@ use crate::progress::{Progress, Watch};
 use crate::report;
 use crate::request::Target;
 use crate::resolve::resolve;
-use crate::stage::OWN_HOST;
+use crate::stage::{Cause, Failure, OWN_HOST};
 
 /// What to find out.
 #[derive(Debug, Clone)]
@@ -492,6 +492,9 @@ fn silence(request: &OwdRequest, to: SocketAddr, run: &StampRun, stop: &StopFlag
         let reason = format!("nothing could be sent to {at}: {}", report::why_not_sent(why));
         return Unreachable { stage: "probe".to_owned(), reason, advice: OWN_HOST.to_owned() };
     }
+    if run.drive.sends == 0 && stop.is_raised() {
+        return Failure::new("probe", Some(to), Cause::Stopped).unreachable();
+    }
     let refused = is_refused(&run.drive);
     let (sent, waited) = (run.drive.sends, run.patience);
     let reason = if refused {
@@ -648,6 +651,26 @@ mod tests {
         };
         announce_patience(&request, 1, clock::now(), &told, &mut Watch::new(request.lasts(), &mut listener));
         notes
+    }
+
+    #[test]
+    fn who_is_stopped_before_the_first_packet_is_not_said_to_have_had_no_answer() {
+        let run = StampRun {
+            counts: StampCounts::default(),
+            told: netaware_wire::stamp::tlv::Told::default(),
+            same_clock: None,
+            stateful: None,
+            patience: Span::from_secs(5),
+            asked_questions: false,
+            drive: Drive::default(),
+            local: None,
+            stepped: None,
+        };
+        let (request, stop) = (OwdRequest::new(Target::new("h")), StopFlag::new());
+        stop.raise();
+        let said = silence(&request, SocketAddr::from(([192, 0, 2, 1], 862)), &run, &stop);
+        assert!(said.reason.starts_with("stopped by the user"), "{said:?}");
+        assert_eq!(said.advice, "");
     }
 
     #[test]
