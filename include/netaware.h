@@ -326,8 +326,8 @@ extern "C" {
 int na_socket(int kind);
 
 /*
- Says where na_listen listens: an address, or NULL for all addresses of the IP versions of
- na_socket; port 0 for any. 0, or -1.
+ Says where na_listen listens: an address, a link-local one with its interface (fe80::1%eth0), or
+ NULL for all addresses of the IP versions of na_socket; port 0 for any. 0, or -1.
 
  # Safety
  `address` is NULL or a text.

@@ -239,7 +239,7 @@ pub struct Mesh {
     /// UDP payload of a packet, bytes, `stamp` only; 44 unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<u16>,
-    /// Longest that one run may take before its host is given to the next; 2 min unless given.
+    /// Longest that a run may hold its hosts; unless given, 2 min or what its options let it take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<Time>,
     /// Options of the measurement by their long names.

@@ -106,7 +106,7 @@ pub(crate) fn rules(config: &Config) -> BTreeMap<Name, Rule> {
     let mut rules = BTreeMap::new();
     for (name, mesh) in config.meshes.iter().filter(|(_, mesh)| is_throughput(&mesh.method)) {
         let Some(every) = mesh.every else { continue };
-        let patience = mesh.patience.map_or(Span::from_secs(120), |time| time.0);
+        let patience = mesh.patience.map_or_else(|| may_take(&mesh.method, &mesh.options), |time| time.0);
         let members = config.members(&mesh.members);
         for from in &members {
             for to in members.iter().filter(|to| *to != from) {
@@ -123,17 +123,51 @@ pub(crate) fn rules(config: &Config) -> BTreeMap<Name, Rule> {
     }
     for (name, task) in config.tasks.iter().filter(|(_, task)| task.is_throughput()) {
         let Some(every) = task.every else { continue };
-        let What::Measure { peer, .. } = &task.what else { continue };
+        let What::Measure { peer, command, options, .. } = &task.what else { continue };
         for probe in config.members(&task.on) {
             let ends = std::iter::once(probe).chain(peer.as_deref());
             let spread = task.spread.map_or(Span::ZERO, |time| time.0);
-            let patience = Span::from_secs(120);
+            let patience = may_take(command, options);
             let rule = Rule { every: every.0, patience, spread, needs: needs(config, ends) };
             rules.insert((probe.to_owned(), name.clone()), rule);
         }
     }
     rules
 }
+
+/// How long a run of this measurement may take by what its options ask for: as long as it lasts,
+/// it fills its path. What is not known is taken to be long, since a run that ends earlier says so.
+fn may_take(command: &str, options: &BTreeMap<String, String>) -> Span {
+    let has = |names: &[&str]| names.iter().any(|name| options.contains_key(*name));
+    let takes_turns = matches!(command, "capacity" | "available");
+    let versions = if has(&["ipv4", "ipv6"]) { 1 } else { 2 };
+    let turns = if takes_turns { versions * 2 } else { versions };
+    let usual = if has(&["bytes", "packets", "blocks"]) {
+        UNTIL_ALL_IS_SENT
+    } else if takes_turns {
+        Span::from_secs(30)
+    } else {
+        Span::from_secs(10)
+    };
+    let asked = options.get("time").and_then(|text| time(text));
+    let turn = asked.unwrap_or(usual).min(LONGEST);
+    (turn * turns + SET_UP).clamp(LEAST, LONGEST)
+}
+
+/// A time as the measurements read it: seconds, if it has no unit.
+fn time(text: &str) -> Option<Span> {
+    let is_bare = text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    if is_bare { format!("{text}s").parse().ok() } else { text.parse().ok() }
+}
+
+/// What `tcp` and `udp` take at most where an amount was asked for, over each IP version.
+const UNTIL_ALL_IS_SENT: Span = Span::from_secs(600);
+/// Sessions, and waiting for a place at the responder.
+const SET_UP: Span = Span::from_secs(60);
+/// A run that is away is believed to last for so long at least.
+const LEAST: Span = Span::from_secs(120);
+/// A probe ends a run after 15 minutes; it may have begun a moment after it was told to.
+const LONGEST: Span = Span::from_secs(915);
 
 fn needs<'a>(config: &Config, ends: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
     let mut needs = BTreeSet::new();
@@ -396,6 +430,34 @@ every = "10s"
         let view = &scheduler.views(at(361))[0];
         assert_eq!((view.started, view.done, view.overdue, view.missed), (3, 2, 1, 0));
         assert_eq!(view.state, "idle");
+    }
+
+    #[test]
+    fn a_long_run_holds_its_link_for_as_long_as_its_options_let_it_take() {
+        let takes = |command: &str, options: &[(&str, &str)]| {
+            let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            may_take(command, &options.collect()).0 / 1_000_000_000
+        };
+        assert_eq!(takes("tcp", &[]), 120);
+        assert_eq!(takes("tcp", &[("time", "5min")]), 660);
+        assert_eq!(takes("udp", &[("time", "300"), ("ipv4", "")]), 360);
+        assert_eq!(takes("tcp", &[("bytes", "1GB"), ("ipv6", "")]), 660);
+        assert_eq!(takes("tcp", &[("bytes", "1GB")]), 915);
+        assert_eq!(takes("capacity", &[]), 180);
+        assert_eq!(takes("available", &[("time", "1d")]), 915);
+        let fleet = |more: &str| {
+            format!(
+                "[probes.a]\nkey_file = \"k\"\naddress = \"192.0.2.1\"\n[probes.b]\nkey_file = \"k\"\n\
+                 address = \"192.0.2.2\"\n[meshes.bulk]\nmembers = [\"all\"]\nmethod = \"tcp\"\n\
+                 every = \"1h\"\noptions = {{ time = \"5min\" }}\n{more}"
+            )
+        };
+        let patience = |more: &str| {
+            let rules = rules(&Config::read(&fleet(more)).unwrap());
+            rules[&name("a", "bulk.b")].patience
+        };
+        assert_eq!(patience(""), Span::from_secs(660));
+        assert_eq!(patience("patience = \"3min\"\n"), Span::from_secs(180));
     }
 
     #[test]

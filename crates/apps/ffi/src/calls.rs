@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use libc::iovec;
 use netaware_io::clock;
 use netaware_io::signals::NoPipeSignal;
+use netaware_io::zone::{self, AddressError};
 use netaware_record::IpVersion;
 use netaware_stream::{
     CannotSwitch, ConnectError, DatagramOptions, DualDatagram, DualListener, DualStream, Options, PeerId,
@@ -128,8 +129,8 @@ fn insert(what: What, options: Options, carries: Carries) -> Result<c_int, Failu
     table::insert(entry)
 }
 
-/// Says where na_listen listens: an address, or NULL for all addresses of the IP versions of
-/// na_socket; port 0 for any. 0, or -1.
+/// Says where na_listen listens: an address, a link-local one with its interface (fe80::1%eth0), or
+/// NULL for all addresses of the IP versions of na_socket; port 0 for any. 0, or -1.
 ///
 /// # Safety
 /// `address` is NULL or a text.
@@ -142,20 +143,29 @@ pub unsafe extern "C" fn na_bind(stream: c_int, address: *const c_char, port: u1
             return Err(invalid("connected or listening already"));
         }
         let any: [IpAddr; 2] = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
-        let addresses: Vec<IpAddr> = if address.is_null() {
+        let addresses: Vec<SocketAddr> = if address.is_null() {
             let wanted = |ip: &IpAddr| match entry.options.wanted {
                 Wanted::Only(only) => IpVersion::of(*ip) == only,
                 Wanted::First | Wanted::Each => true,
             };
-            any.into_iter().filter(wanted).collect()
+            any.into_iter().filter(wanted).map(|ip| SocketAddr::new(ip, port)).collect()
         } else {
             // SAFETY: the caller's promise.
             let address = unsafe { text(address) }?;
-            vec![address.parse().map_err(|_| invalid("no address of IPv4 or IPv6"))?]
+            vec![place(address, port)?]
         };
-        entry.what = What::Bound(addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect());
+        entry.what = What::Bound(addresses);
         Ok(0)
     })
+}
+
+/// A port of an address, a link-local one with its interface.
+fn place(address: &str, port: u16) -> Result<SocketAddr, Failure> {
+    match zone::parse_ip(address) {
+        Ok(ip) => Ok(ip.at(port)),
+        Err(AddressError::NotAnAddress(_)) => Err(invalid("no address of IPv4 or IPv6")),
+        Err(error) => Err(invalid(&error.to_string())),
+    }
 }
 
 /// Begins to take streams, or datagrams of all who connect. `backlog` is there as in listen(2); the
@@ -599,4 +609,18 @@ pub extern "C" fn na_getsockopt(stream: c_int, option: c_int) -> i64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn na_strerror() -> *const c_char {
     error::last()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_local_address_is_bound_on_its_interface_and_on_no_other() {
+        let lo = zone::index("lo").unwrap();
+        let SocketAddr::V6(bound) = place("fe80::1%lo", 7).unwrap() else { panic!("not IPv6") };
+        assert_eq!((bound.scope_id(), bound.port()), (lo, 7));
+        assert!(place("fe80::1", 7).is_err() && place("nowhere", 7).is_err());
+        assert_eq!(place("192.0.2.1", 7).unwrap(), SocketAddr::from(([192, 0, 2, 1], 7)));
+    }
 }

@@ -78,7 +78,7 @@ impl Alone<'_> {
                         over(&mut turn);
                         let local = turn.socket.local();
                         turn.result.local = local.map(|local| local.to_string());
-                        locals.extend(local.map(ZonedIp::ip));
+                        locals.extend(local);
                     }
                 }
             }
@@ -109,7 +109,7 @@ impl Turn<'_, '_> {
     /// Somebody answered, and then no more until the end.
     pub(crate) fn breaks_off(&mut self, ceased: &Ceased) {
         let refused = self.socket.counts().refused.map(report::refusal);
-        let local = self.socket.local().map(ZonedIp::ip);
+        let local = self.socket.local();
         self.result.unreachable = Some(broke_off::unreachable(ceased, "questions", local, None, refused));
     }
 

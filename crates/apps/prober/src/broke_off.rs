@@ -1,7 +1,8 @@
 //! What is said of a version over which nothing came any more until the end of what was asked.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
+use netaware_io::zone::ZonedIp;
 use netaware_record::{Direction, Unreachable};
 use netaware_stats::ceasing::Ceased;
 use netaware_units::Span;
@@ -16,11 +17,11 @@ use crate::stage::OWN_HOST;
 pub(crate) fn unreachable(
     ceased: &Ceased,
     asked: &str,
-    local: Option<IpAddr>,
+    local: Option<ZonedIp>,
     to: Option<(SocketAddr, Span)>,
     refused: Option<String>,
 ) -> Unreachable {
-    let lost_network = local.and_then(netaware_host::lost_network);
+    let lost_network = local.and_then(|local| netaware_host::lost_network(local.at(0)));
     let is_own = lost_network.is_some();
     let mostly_kept_in = ceased.not_sent > ceased.unanswered;
     let told = refused.filter(|_| mostly_kept_in);
@@ -53,8 +54,8 @@ pub(crate) fn stopped_here(ceased: &Ceased, asked: &str, away: Span) -> Unreacha
 }
 
 /// Why nothing came any more of the trains of a flow, while the control connection lives on.
-pub(crate) fn trains(ceased: &Ceased, direction: Direction, local: Option<IpAddr>) -> Unreachable {
-    let lost_network = local.and_then(netaware_host::lost_network);
+pub(crate) fn trains(ceased: &Ceased, direction: Direction, local: Option<ZonedIp>) -> Unreachable {
+    let lost_network = local.and_then(|local| netaware_host::lost_network(local.at(0)));
     let kept_in = ceased.unanswered == 0;
     let advice = if lost_network.is_some() {
         "bring it up, and try again"

@@ -97,7 +97,7 @@ pub fn hops(request: &HopsRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     let (target, options) = (&request.target, request.options());
     let known = host::known();
     Alone { command: "hops", target, options, time: request.time, stop }
-        .run(progress, |turn| over(request, &known.through(turn.socket.local().map(ZonedIp::ip)), turn))
+        .run(progress, |turn| over(request, &known.through(turn.socket.local()), turn))
 }
 
 fn over(request: &HopsRequest, known: &Known, turn: &mut Turn<'_, '_>) {

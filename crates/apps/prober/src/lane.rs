@@ -1,6 +1,5 @@
 //! One IP version of a measurement: its session, its echo flow, and what has been learnt.
 
-use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
 use netaware_io::clock;
@@ -31,7 +30,7 @@ pub(crate) struct Lane {
     pub(crate) unanswered_for: Span,
     pub(crate) echo: Option<EchoFlow>,
     pub(crate) responder: Option<HostInfo>,
-    pub(crate) local: Option<IpAddr>,
+    pub(crate) local: Option<ZonedIp>,
     /// It died after something had been measured.
     broke: bool,
     /// The path MTU was searched for because nothing came, which is done once.
@@ -90,7 +89,7 @@ impl Lane {
         lane.result.address = Some(ZonedIp::of(session.link.peer()).to_string());
         lane.result.reach = Some(session.reach.clone());
         lane.responder = Some(session.responder.clone());
-        lane.local = session.local.map(ZonedIp::ip);
+        lane.local = session.local;
         lane.result.local = session.local.map(|local| local.to_string());
         lane.standstills = session.link.standstills();
         lane.unanswered_for = session.unanswered_for;
@@ -394,7 +393,7 @@ impl Lane {
             && let Some(local) = self.local
         {
             let refused = || report::refused_here(local, session.link.peer(), session.round_trip());
-            if let Some(what) = netaware_host::lost_network(local) {
+            if let Some(what) = netaware_host::lost_network(local.at(0)) {
                 cause = Cause::Cut(what);
             } else if let Some(why) = refused() {
                 cause = Cause::Barred(why);

@@ -28,7 +28,7 @@ use crate::progress::{Progress, Watch};
 use crate::report;
 use crate::request::Target;
 use crate::resolve::resolve;
-use crate::stage::OWN_HOST;
+use crate::stage::{Cause, Failure, OWN_HOST};
 
 /// What to find out.
 #[derive(Debug, Clone)]
@@ -176,7 +176,7 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
             (Ok(to), Some(Ok(flow))) => {
                 result.address = Some(ZonedIp::of(to).to_string());
                 result.local = flow.run.local.map(|local| ZonedIp::of(local).to_string());
-                locals.extend(flow.run.local.map(|local| local.ip()));
+                locals.extend(flow.run.local.map(ZonedIp::of));
                 if flow.log.exchanges().is_empty() {
                     result.unreachable = Some(silence(request, to, &flow.run, stop));
                 } else {
@@ -185,7 +185,7 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                     let ceased = last.filter(|_| !stop.is_raised()).and_then(|last| {
                         fell_silent(last, &flow.run.counts, request.interval, flow.run.patience)
                     });
-                    let local = flow.run.local.map(|local| local.ip());
+                    let local = flow.run.local.map(ZonedIp::of);
                     result.unreachable = ceased.map(|ceased| broken_off(&ceased, &flow, local, to, away));
                     let mut owd = report::owd::result(*version, request, &flow);
                     let unanswered = ceased.map_or(0, |ceased| owd.unknown_are(ceased.unanswered));
@@ -511,6 +511,9 @@ fn silence(request: &OwdRequest, to: SocketAddr, run: &StampRun, stop: &StopFlag
         let reason = format!("nothing could be sent to {at}: {}", report::why_not_sent(why));
         return Unreachable { stage: "probe".to_owned(), reason, advice: OWN_HOST.to_owned() };
     }
+    if run.drive.sends == 0 && stop.is_raised() {
+        return Failure::new("probe", Some(to), Cause::Stopped).unreachable();
+    }
     let refused = is_refused(&run.drive);
     let (sent, waited) = (run.drive.sends, run.patience);
     let reason = if refused {
@@ -563,7 +566,7 @@ fn look_patience(waited: Span) -> Span {
 fn broken_off(
     ceased: &Ceased,
     flow: &Flow,
-    local: Option<IpAddr>,
+    local: Option<ZonedIp>,
     to: SocketAddr,
     away: Span,
 ) -> Unreachable {
@@ -752,6 +755,26 @@ mod tests {
         };
         announce_patience(&request, 1, clock::now(), &told, &mut Watch::new(request.lasts(), &mut listener));
         notes
+    }
+
+    #[test]
+    fn who_is_stopped_before_the_first_packet_is_not_said_to_have_had_no_answer() {
+        let run = StampRun {
+            counts: StampCounts::default(),
+            told: netaware_wire::stamp::tlv::Told::default(),
+            same_clock: None,
+            stateful: None,
+            patience: Span::from_secs(5),
+            asked_questions: false,
+            drive: Drive::default(),
+            local: None,
+            stepped: None,
+        };
+        let (request, stop) = (OwdRequest::new(Target::new("h")), StopFlag::new());
+        stop.raise();
+        let said = silence(&request, SocketAddr::from(([192, 0, 2, 1], 862)), &run, &stop);
+        assert!(said.reason.starts_with("stopped by the user"), "{said:?}");
+        assert_eq!(said.advice, "");
     }
 
     #[test]

@@ -104,7 +104,7 @@ pub fn reach(request: &ReachRequest, stop: &StopFlag, progress: &mut dyn FnMut(P
     let (target, options) = (&request.target, request.options());
     let known = host::known();
     Alone { command: "reach", target, options, time: request.time, stop }
-        .run(progress, |turn| over(request, &known.through(turn.socket.local().map(ZonedIp::ip)), turn))
+        .run(progress, |turn| over(request, &known.through(turn.socket.local()), turn))
 }
 
 /// What this host was as an instrument.

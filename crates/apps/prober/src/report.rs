@@ -16,7 +16,7 @@ mod udp;
 mod volume;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use netaware_engine::NotSent;
 use netaware_io::clock;
@@ -69,7 +69,7 @@ pub(crate) fn refusal(errno: i32) -> String {
 
 /// Why this host itself lets nothing out from one of its addresses to the responder, which a path
 /// of this round trip leads to.
-pub(crate) fn refused_here(from: IpAddr, to: SocketAddr, round_trip: Span) -> Option<String> {
+pub(crate) fn refused_here(from: ZonedIp, to: SocketAddr, round_trip: Span) -> Option<String> {
     let error = netaware_io::options::refused_here(from, to, round_trip)?;
     Some(error.raw_os_error().map_or_else(|| error.to_string(), refusal))
 }
@@ -202,7 +202,7 @@ impl Opening {
         outcome: Outcome,
         versions: Vec<VersionResult>,
         warnings: Vec<String>,
-        local: &[IpAddr],
+        local: &[ZonedIp],
     ) -> Record {
         Record {
             schema: SCHEMA_VERSION,
@@ -216,7 +216,7 @@ impl Opening {
             request: self.request,
             label: None,
             series: None,
-            prober: netaware_host::describe(local),
+            prober: netaware_host::describe(&local.iter().map(|local| local.at(0)).collect::<Vec<_>>()),
             responder: None,
             comparison: None,
             versions,
@@ -270,7 +270,7 @@ pub(crate) fn finish(
     let findings = &*findings;
     let cut = if stop.is_raised() { Vec::new() } else { cut_lanes(&mut lanes, findings) };
     let told = if cut.is_empty() { lane::outcome(&lanes, stop) } else { Outcome::Failed };
-    let local: Vec<IpAddr> = lanes.iter().filter_map(|lane| lane.local).collect();
+    let local: Vec<ZonedIp> = lanes.iter().filter_map(|lane| lane.local).collect();
     let responder: Option<HostInfo> = lanes.iter().find_map(|lane| lane.responder.clone());
     let mut warnings: Vec<String> = lanes.iter().flat_map(|lane| lane.warnings.clone()).collect();
     let mut versions: Vec<VersionResult> = Vec::with_capacity(lanes.len());
@@ -355,7 +355,7 @@ pub(crate) fn finish_alone(
     opened: Opening,
     versions: Vec<VersionResult>,
     mut warnings: Vec<String>,
-    local: &[IpAddr],
+    local: &[ZonedIp],
     stop: &StopFlag,
 ) -> Record {
     let outcome = if stop.is_raised() { Outcome::Interrupted } else { Outcome::Complete };
@@ -420,8 +420,7 @@ impl Path {
     /// Traffic to an address of this very host never leaves it.
     fn of(lane: &Lane) -> Self {
         let peer: Option<ZonedIp> = lane.result.address.as_deref().and_then(|address| address.parse().ok());
-        let peer = peer.map(ZonedIp::ip);
-        let own = peer.is_some_and(|peer| peer.is_loopback() || lane.local == Some(peer));
+        let own = peer.is_some_and(|peer| peer.ip().is_loopback() || lane.local == Some(peer));
         Self { version: lane.version, across: if own { Across::Loopback } else { Across::Network } }
     }
 }

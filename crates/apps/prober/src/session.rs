@@ -110,7 +110,7 @@ impl Session {
             reach,
             greeting: greeting_at_once(greeting, resent_before, resent),
             local,
-            interface: local.and_then(|it| it.interface().or_else(|| netaware_host::interface_for(it.ip()))),
+            interface: local.and_then(|it| it.interface().or_else(|| netaware_host::interface_for(it.at(0)))),
             next_test: 1,
             reserved_until: None,
             gave_back: false,

@@ -1,11 +1,11 @@
 //! What all connections of a responder share.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use netaware_host::describe;
+use netaware_io::zone::ZonedIp;
 use netaware_io::{clock, volley};
 use netaware_record::{HostInfo, StampTiming};
 use netaware_tls::Identity;
@@ -52,7 +52,7 @@ pub(crate) struct Context {
     pub(crate) last_look: LastLook,
     pub(crate) began_at: Mono,
     /// By the session's local address, which decides the interface.
-    hosts: Mutex<HashMap<IpAddr, HostInfo>>,
+    hosts: Mutex<HashMap<ZonedIp, HostInfo>>,
     /// Of this host; measured once.
     stamps: OnceLock<Option<StampTiming>>,
     tickets: AtomicU64,
@@ -122,12 +122,12 @@ impl Context {
     /// This host as seen by whoever speaks to `local`, with what its stamps and sends are worth,
     /// since who asks it for trains has to know. Waits for [`Self::measure_stamps`] if that is not
     /// over.
-    pub(crate) fn host(&self, local: IpAddr) -> HostInfo {
+    pub(crate) fn host(&self, local: ZonedIp) -> HostInfo {
         if let Some(known) = locked(&self.hosts).get(&local) {
             return known.clone();
         }
         // Others' sessions need what is locked here, and this may take a second.
-        let host = HostInfo { stamps: self.measure_stamps(), ..describe(&[local]) };
+        let host = HostInfo { stamps: self.measure_stamps(), ..describe(&[local.at(0)]) };
         let mut hosts = locked(&self.hosts);
         if hosts.len() >= MAX_HOSTS {
             hosts.clear();

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use netaware_io::absence::Absence;
 use netaware_io::clock;
+use netaware_io::zone::ZonedIp;
 use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::{ErrorCode, ServerMessage, TestPlan};
 use netaware_wire::{Token, frame};
@@ -225,7 +226,7 @@ impl Control<'_> {
                 }
                 Action::Send(message) => self.post(now, &message),
                 Action::Enrol => {
-                    let outcome = self.enrol().map(|()| self.context.host(self.local.ip()));
+                    let outcome = self.enrol().map(|()| self.context.host(ZonedIp::of(self.local)));
                     self.session.enrolled(now, outcome);
                 }
                 Action::Reserve { expected, join } => self.reserve(now, expected, join),

@@ -21,6 +21,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use netaware_io::zone::ZonedIp;
 use netaware_wire::datagram::{ANSWER_LEN, DatagramError, ECHO_LEN, HEADER_LEN, Header, Kind, Setup};
 use netaware_wire::header::HeaderFields;
 use netaware_wire::{Token, proof};
@@ -39,6 +40,15 @@ pub(crate) struct Flow {
     /// What its prober wants in the IP header of what is sent to it.
     pub(crate) header: HeaderFields,
     purpose: Purpose,
+}
+
+impl Flow {
+    /// The address here that the prober spoke to, on the link over which it came if the address is
+    /// valid on that link only.
+    pub(crate) fn spoken_to(&self) -> Option<ZonedIp> {
+        let link = ZonedIp::of(self.peer).zone();
+        self.local.map(|local| ZonedIp::from(local).within(link))
+    }
 }
 
 /// What a flow is for.

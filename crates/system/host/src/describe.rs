@@ -2,15 +2,16 @@
 #![expect(unsafe_code, reason = "uname and sysconf have no safe wrapper in the standard library")]
 
 use std::ffi::{CStr, c_char};
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
 use netaware_record::{HostInfo, NicInfo};
 
 use crate::device::Device;
 use crate::{interface, kernel_file, tcp_settings, virtualisation};
 
-/// Describes this host, and the interfaces that own the `local` addresses of the measured traffic.
-pub fn describe(local: &[IpAddr]) -> HostInfo {
+/// Describes this host, and the interfaces that own the `local` addresses of the measured traffic,
+/// a link-local one with its scope.
+pub fn describe(local: &[SocketAddr]) -> HostInfo {
     let (name, kernel) = system_names();
     let cpuinfo = kernel_file::read("/proc/cpuinfo").unwrap_or_default();
     HostInfo {
@@ -139,7 +140,7 @@ mod tests {
 
     #[test]
     fn this_host_has_a_name_a_kernel_cores_and_its_loopback() {
-        let host = describe(&[[127, 0, 0, 1].into(), [127, 0, 0, 1].into()]);
+        let host = describe(&[([127, 0, 0, 1], 0).into(), ([127, 0, 0, 1], 0).into()]);
         assert!(!host.name.is_empty() && !host.kernel.is_empty() && host.cores >= 1, "{host:?}");
         assert_eq!(host.nics.len(), 1);
         assert!(host.nics.iter().all(|nic| nic.mtu >= 1280), "{host:?}");
@@ -149,6 +150,6 @@ mod tests {
     #[test]
     fn without_addresses_no_interface_is_described() {
         assert_eq!(describe(&[]).nics, []);
-        assert_eq!(describe(&["192.0.2.77".parse().expect("an address")]).nics, []);
+        assert_eq!(describe(&["192.0.2.77:0".parse().expect("an address")]).nics, []);
     }
 }

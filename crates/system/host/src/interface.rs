@@ -2,26 +2,27 @@
 #![expect(unsafe_code, reason = "getifaddrs has no safe wrapper in the standard library")]
 
 use std::ffi::CStr;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 
 /// The interface that owns this local address; `None` for a wildcard or foreign one.
 ///
 /// All of 127.0.0.0/8 belongs to loopback, and IPv4-mapped IPv6 addresses count as IPv4. A
-/// link-local IPv6 address that several interfaces share is given to the first, since an [`IpAddr`]
-/// has no scope.
-pub fn interface_for(local: IpAddr) -> Option<String> {
+/// link-local IPv6 address may be that of several interfaces (those of VLANs have the one of the
+/// interface below): its scope says which, and without one the first is taken. The port says
+/// nothing.
+pub fn interface_for(local: SocketAddr) -> Option<String> {
     owner(local, &assigned_addresses())
 }
 
 /// What this host has lost of the network by which packets from a local address leave: the address
 /// itself, or the link of its interface. `None` if neither, or if the system does not say.
-pub fn lost_network(local: IpAddr) -> Option<String> {
+pub fn lost_network(local: SocketAddr) -> Option<String> {
     lost(local, &assigned_addresses())
 }
 
-fn lost(local: IpAddr, assigned: &[Assigned]) -> Option<String> {
+fn lost(local: SocketAddr, assigned: &[Assigned]) -> Option<String> {
     let Some(interface) = owner(local, assigned) else {
-        return (!assigned.is_empty()).then(|| format!("this host has lost its address {local}"));
+        return (!assigned.is_empty()).then(|| format!("this host has lost its address {}", local.ip()));
     };
     let is_down = assigned.iter().any(|entry| entry.interface == interface && !entry.is_running);
     is_down.then(|| format!("interface {interface} of this host is down"))
@@ -38,9 +39,9 @@ pub fn reachable_addresses() -> Vec<IpAddr> {
     };
     let mut assigned = assigned_addresses();
     let outward = outward_interfaces(&assigned);
-    assigned.retain(|entry| far(&entry.address));
+    assigned.retain(|entry| far(&entry.address.ip()));
     assigned.sort_by_key(|entry| remoteness(entry, &outward));
-    assigned.into_iter().map(|entry| entry.address).collect()
+    assigned.into_iter().map(|entry| entry.address.ip()).collect()
 }
 
 /// Interfaces that own the address by which this host would speak to somebody far away. Connecting
@@ -53,7 +54,7 @@ fn outward_interfaces(assigned: &[Assigned]) -> Vec<String> {
             if stranger.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let socket = UdpSocket::bind((any, 0)).ok()?;
         socket.connect((stranger, 9)).ok()?;
-        Some(socket.local_addr().ok()?.ip())
+        socket.local_addr().ok()
     });
     own.filter_map(|address| owner(address, assigned)).collect()
 }
@@ -61,7 +62,7 @@ fn outward_interfaces(assigned: &[Assigned]) -> Vec<String> {
 /// See [`reachable_addresses`]; less is tried first.
 fn remoteness(entry: &Assigned, outward: &[String]) -> u8 {
     let is_outward = outward.contains(&entry.interface);
-    match entry.address {
+    match entry.address.ip() {
         _ if BRIDGES.iter().any(|prefix| entry.interface.starts_with(prefix)) && !is_outward => 5,
         IpAddr::V4(v4) if is_outward && v4.is_private() => 0,
         IpAddr::V4(_) if is_outward => 1,
@@ -108,7 +109,7 @@ pub(crate) fn index_of(name: &str) -> Option<u32> {
 }
 
 /// The interfaces that own these addresses, each once, in the order of the addresses.
-pub(crate) fn interfaces_for(local: &[IpAddr]) -> Vec<String> {
+pub(crate) fn interfaces_for(local: &[SocketAddr]) -> Vec<String> {
     let assigned = assigned_addresses();
     let mut names = Vec::new();
     for name in local.iter().filter_map(|address| owner(*address, &assigned)) {
@@ -121,18 +122,31 @@ pub(crate) fn interfaces_for(local: &[IpAddr]) -> Vec<String> {
 
 struct Assigned {
     interface: String,
-    address: IpAddr,
+    /// A link-local one has the scope of its interface, and all have port 0.
+    address: SocketAddr,
     loopback: bool,
     /// Its interface is up and has a link.
     is_running: bool,
 }
 
-fn owner(local: IpAddr, assigned: &[Assigned]) -> Option<String> {
-    let local = local.to_canonical();
-    let exact = assigned.iter().find(|entry| entry.address == local);
+fn owner(local: SocketAddr, assigned: &[Assigned]) -> Option<String> {
+    let (ip, scope) = (local.ip().to_canonical(), scope_of(local));
+    let is_on_its_link = |entry: &Assigned| {
+        let of_entry = scope_of(entry.address);
+        scope == 0 || of_entry == 0 || of_entry == scope
+    };
+    let exact = assigned.iter().find(|entry| entry.address.ip() == ip && is_on_its_link(entry));
     // 127.0.0.2 can be bound to although no interface lists it.
-    let loopback = || assigned.iter().find(|entry| entry.loopback && local.is_loopback());
+    let loopback = || assigned.iter().find(|entry| entry.loopback && ip.is_loopback());
     exact.or_else(loopback).map(|entry| entry.interface.clone())
+}
+
+/// The number of the interface on which the address is valid; 0 if it is valid on all.
+fn scope_of(address: SocketAddr) -> u32 {
+    match address {
+        SocketAddr::V6(v6) => v6.scope_id(),
+        SocketAddr::V4(_) => 0,
+    }
 }
 
 fn assigned_addresses() -> Vec<Assigned> {
@@ -164,7 +178,7 @@ fn read_entry(entry: &libc::ifaddrs) -> Option<Assigned> {
 
 /// # Safety
 /// `address` must be null or point to a socket address that is as long as its family says.
-unsafe fn read_address(address: *const libc::sockaddr) -> Option<IpAddr> {
+unsafe fn read_address(address: *const libc::sockaddr) -> Option<SocketAddr> {
     // SAFETY: every socket address begins with the fields of `sockaddr`; the caller vouches for the
     // rest.
     let family = i32::from(unsafe { address.as_ref() }?.sa_family);
@@ -173,12 +187,13 @@ unsafe fn read_address(address: *const libc::sockaddr) -> Option<IpAddr> {
             // SAFETY: the family says that a whole `sockaddr_in` is there; unaligned reads make no
             // further demand.
             let inet = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
-            Some(Ipv4Addr::from(inet.sin_addr.s_addr.to_ne_bytes()).into())
+            Some((Ipv4Addr::from(inet.sin_addr.s_addr.to_ne_bytes()), 0).into())
         }
         libc::AF_INET6 => {
             // SAFETY: as above, with `sockaddr_in6`.
             let inet6 = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
-            Some(Ipv6Addr::from(inet6.sin6_addr.s6_addr).into())
+            let ip = Ipv6Addr::from(inet6.sin6_addr.s6_addr);
+            Some(SocketAddrV6::new(ip, 0, 0, inet6.sin6_scope_id).into())
         }
         _ => None,
     }
@@ -213,14 +228,23 @@ mod tests {
     use super::*;
 
     fn assigned(interface: &str, address: &str, loopback: bool) -> Assigned {
-        let address = address.parse().expect("an address");
+        let address = local(address);
         Assigned { interface: interface.to_owned(), address, loopback, is_running: true }
+    }
+
+    /// An address of a socket, without a scope.
+    fn local(address: &str) -> SocketAddr {
+        SocketAddr::new(address.parse().expect("an address"), 0)
+    }
+
+    fn link_local(scope: u32) -> SocketAddr {
+        SocketAddrV6::new(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1), 14_233, 0, scope).into()
     }
 
     #[test]
     fn a_lost_address_and_a_link_that_is_down_are_this_hosts_own() {
         let mut all = [assigned("eth0", "192.0.2.2", false), assigned("eth1", "2001:db8::2", false)];
-        let of = |local: &str, all: &[Assigned]| lost(local.parse().unwrap(), all);
+        let of = |address: &str, all: &[Assigned]| lost(local(address), all);
         assert_eq!(of("192.0.2.2", &all), None);
         let gone = "this host has lost its address 2001:db8::3".to_owned();
         assert_eq!((of("2001:db8::3", &all), of("2001:db8::3", &[])), (Some(gone), None));
@@ -251,10 +275,27 @@ mod tests {
             ("::", None),
         ];
         for (n, (address, want)) in rows.iter().enumerate() {
-            let found = owner(address.parse().expect("an address"), &all);
+            let found = owner(local(address), &all);
             assert_eq!(found.as_deref(), *want, "row {n}: {address}");
         }
-        assert_eq!(owner(Ipv4Addr::LOCALHOST.into(), &[]), None);
+        assert_eq!(owner(local("127.0.0.1"), &[]), None);
+    }
+
+    #[test]
+    fn a_link_local_address_of_several_links_belongs_to_the_one_of_its_scope() {
+        let on = |interface: &str, scope| Assigned {
+            address: link_local(scope),
+            ..assigned(interface, "::", false)
+        };
+        let mut all = [on("eth0", 2), on("eth0.7", 3), on("eth0.8", 4)];
+        for (scope, want) in [(2, Some("eth0")), (3, Some("eth0.7")), (4, Some("eth0.8")), (5, None)] {
+            assert_eq!(owner(link_local(scope), &all).as_deref(), want, "{scope}");
+        }
+        assert_eq!(owner(link_local(0), &all).as_deref(), Some("eth0"), "the first, if none is named");
+        all[1].is_running = false;
+        assert_eq!(lost(link_local(2), &all), None);
+        assert_eq!(lost(link_local(3), &all), Some("interface eth0.7 of this host is down".to_owned()));
+        assert_eq!(lost(link_local(5), &all), Some("this host has lost its address fe80::1".to_owned()));
     }
 
     #[test]
@@ -268,15 +309,15 @@ mod tests {
             assigned("eth0", "192.168.1.2", false),
         ];
         all.sort_by_key(|entry| remoteness(entry, &["eth0".to_owned()]));
-        let order: Vec<String> = all.iter().map(|entry| entry.address.to_string()).collect();
+        let order: Vec<String> = all.iter().map(|entry| entry.address.ip().to_string()).collect();
         assert_eq!(order, ["192.168.1.2", "203.0.113.2", "2a00::2", "fd00::2", "10.8.0.1", "172.17.0.1"]);
     }
 
     #[test]
     fn loopback_of_this_host_has_a_name_and_is_named_once() {
-        let loopback = interface_for(Ipv4Addr::LOCALHOST.into()).expect("a loopback interface");
+        let loopback = interface_for(local("127.0.0.1")).expect("a loopback interface");
         assert!(all_interfaces().contains(&loopback));
-        assert_eq!(interfaces_for(&[[127, 0, 0, 1].into(), [127, 0, 0, 2].into()]), [loopback]);
-        assert_eq!(interface_for(Ipv6Addr::UNSPECIFIED.into()), None);
+        assert_eq!(interfaces_for(&[local("127.0.0.1"), local("127.0.0.2")]), [loopback]);
+        assert_eq!(interface_for(local("::")), None);
     }
 }

@@ -218,9 +218,8 @@ pub fn connect_udp(to: SocketAddr, options: &SocketOptions) -> Result<UdpSocket,
 /// filter of its own drops it, or it knows no way there. `None` where it went out. A socket that is
 /// new hears of no error that came from the path, of which `round_trip` is known; zero where it is
 /// not.
-pub fn refused_here(from: IpAddr, to: SocketAddr, round_trip: Span) -> Option<io::Error> {
-    let options =
-        SocketOptions { source: Some(ZonedIp::of(SocketAddr::new(from, 0))), ..SocketOptions::default() };
+pub fn refused_here(from: ZonedIp, to: SocketAddr, round_trip: Span) -> Option<io::Error> {
+    let options = SocketOptions { source: Some(from), ..SocketOptions::default() };
     let sent = match connect_udp(to, &options) {
         Ok(socket) => socket.send(&[0]).map(|_| ()),
         // An address or interface that this host has lost is looked for elsewhere.
@@ -474,10 +473,10 @@ mod tests {
     fn a_host_that_may_send_is_not_said_to_be_barred() {
         let socket = UdpSocket::bind(loopback(0)).unwrap();
         let open = socket.local_addr().unwrap();
-        assert!(refused_here(open.ip(), open, Span::ZERO).is_none());
+        assert!(refused_here(ZonedIp::of(open), open, Span::ZERO).is_none());
         // Nobody listens there: that is not this host's doing.
         drop(socket);
-        assert!(refused_here(open.ip(), open, Span::ZERO).is_none());
+        assert!(refused_here(ZonedIp::of(open), open, Span::ZERO).is_none());
     }
 
     /// On a path of 1.2 s a host that drops only UDP was said to let nothing out at all.

@@ -1,9 +1,8 @@
 //! What is known of this host before it estimates anything.
 
-use std::net::IpAddr;
-
 use netaware_io::clock;
 use netaware_io::volley::{self, Calibration};
+use netaware_io::zone::ZonedIp;
 use netaware_path::honest::{CostBySize, HostCosts, Way};
 use netaware_record::{Direction, Effort, Fact, HonestRate, StampTiming};
 use netaware_units::{ByteCount, Span};
@@ -74,8 +73,8 @@ impl Known {
     }
 
     /// The same host with the link and the coalescing of the interface that owns this address.
-    pub(crate) fn through(&self, local: Option<IpAddr>) -> Self {
-        let name = local.and_then(netaware_host::interface_for);
+    pub(crate) fn through(&self, local: Option<ZonedIp>) -> Self {
+        let name = local.and_then(|local| netaware_host::interface_for(local.at(0)));
         let Some(name) = name else { return self.clone() };
         let facts = netaware_host::interface_facts(&name, Fact::not_known("not asked"), None);
         let costs = HostCosts {

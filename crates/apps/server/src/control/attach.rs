@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use netaware_io::stop::StopFlag;
 use netaware_io::tcp::{Carriage, Stream};
+use netaware_io::zone::ZonedIp;
 use netaware_io::{clock, options};
 use netaware_units::Mono;
 use netaware_wire::control::{ChannelEnd, ErrorCode, TestPlan};
@@ -173,7 +173,7 @@ impl Control<'_> {
             plan: plan.clone(),
             header: self.session.header(),
             local: self.local,
-            interfaces: self.interfaces(self.local.ip()),
+            interfaces: self.interfaces(ZonedIp::of(self.local)),
             _place: place,
             events: self.events.clone(),
         };
@@ -247,7 +247,7 @@ impl Control<'_> {
         }
     }
 
-    fn interfaces(&self, local: IpAddr) -> Vec<String> {
+    fn interfaces(&self, local: ZonedIp) -> Vec<String> {
         self.context.host(local).nics.into_iter().map(|nic| nic.name).collect()
     }
 
@@ -256,7 +256,7 @@ impl Control<'_> {
             self.reflector().ok_or_else(|| internal("cannot start", &"there is no UDP socket"))?;
         let socket = stream_socket::open(reflector, flow.peer, flow.local, options)
             .map_err(|error| internal("cannot open the stream's socket", &error))?;
-        let interfaces = self.interfaces(flow.local.unwrap_or(self.local.ip()));
+        let interfaces = self.interfaces(flow.spoken_to().unwrap_or(ZonedIp::of(self.local)));
         Ok(UdpPath { socket, flow: flow.number, peer: flow.peer.ip(), interfaces })
     }
 
@@ -278,7 +278,8 @@ impl Control<'_> {
     /// it spoke to, else the one bound to all addresses of its IP version.
     fn reflector(&self) -> Option<&Arc<Reflector>> {
         let reflectors = || self.context.reflectors.iter();
-        let exact = reflectors().find(|reflector| reflector.local().ip() == self.local.ip());
+        let own = ZonedIp::of(self.local);
+        let exact = reflectors().find(|reflector| ZonedIp::of(reflector.local()) == own);
         exact.or_else(|| reflectors().find(|reflector| reflector.local().is_ipv4() == self.local.is_ipv4()))
     }
 

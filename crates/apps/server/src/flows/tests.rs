@@ -169,3 +169,19 @@ fn what_only_a_responder_sends_is_not_taken() {
         assert_eq!(reason(&table, &bytes, here()), Some(Reason::Kind));
     }
 }
+
+#[test]
+fn a_link_local_address_of_several_links_is_that_of_the_link_its_prober_is_on() {
+    let flow = |peer: SocketAddr, local: &str| Flow {
+        number: 1,
+        peer,
+        local: Some(local.parse().unwrap()),
+        answered: AtomicU64::new(0),
+        header: HeaderFields::default(),
+        purpose: ECHO,
+    };
+    let peer = std::net::SocketAddrV6::new("fe80::2".parse().unwrap(), 1000, 0, 7);
+    let spoken_to = flow(peer.into(), "fe80::1").spoken_to().unwrap();
+    assert_eq!((spoken_to.ip().to_string(), spoken_to.zone()), ("fe80::1".to_owned(), Some(7)));
+    assert_eq!(flow(there(), "192.0.2.1").spoken_to().unwrap().zone(), None);
+}

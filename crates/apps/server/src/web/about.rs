@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use netaware_io::zone::ZonedIp;
 use netaware_wire::control::Limits;
 use serde::Serialize;
 
@@ -51,7 +52,7 @@ pub(super) async fn about(State(connection): State<Connection>) -> Response {
     addresses.retain(listens);
     let about = About {
         software: context.rules.software.clone(),
-        host: context.host(local.ip()).name,
+        host: context.host(ZonedIp::of(local)).name,
         port: local.port(),
         addresses,
         limits: context.rules.limits,

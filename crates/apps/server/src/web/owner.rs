@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use netaware_host::{CpuSnapshot, Load, Memory};
 use netaware_io::clock;
+use netaware_io::zone::ZonedIp;
 use netaware_units::{Mono, Span};
 use netaware_wire::Token;
 use serde::Serialize;
@@ -136,7 +137,7 @@ pub(super) async fn view(State(connection): State<Connection>, headers: HeaderMa
     };
     let view = View {
         software: context.rules.software.clone(),
-        host: context.host(connection.local.ip()).name,
+        host: context.host(ZonedIp::of(connection.local)).name,
         uptime: now - context.began_at,
         queue: queue(&context.outlook(now), &guests),
         sessions: guests.into_iter().map(|guest| session(guest, now)).collect(),

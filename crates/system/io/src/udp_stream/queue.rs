@@ -11,6 +11,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use crate::zone::ZonedIp;
+
 /// The kinds of an interface's queueing disciplines, the root first, each as often as it stands
 /// there.
 ///
@@ -27,7 +29,7 @@ pub fn queueing_disciplines(interface: &str) -> io::Result<Vec<String>> {
 
 /// `Ok` if every datagram of this connected socket passes an `fq`; else what stands there instead.
 pub(super) fn releases_at_given_times(socket: &UdpSocket) -> Result<(), String> {
-    let local = socket.local_addr().map_err(|error| error.to_string())?.ip();
+    let local = ZonedIp::of(socket.local_addr().map_err(|error| error.to_string())?);
     let index = interface_of(local).ok_or_else(|| format!("no interface has the address {local}"))?;
     let kinds = kinds_of(index).map_err(|error| format!("asking for queueing disciplines: {error}"))?;
     judge(&kinds)
@@ -45,7 +47,12 @@ fn judge(kinds: &[String]) -> Result<(), String> {
     }
 }
 
-fn interface_of(address: IpAddr) -> Option<u32> {
+/// A link-local address may be that of several interfaces, so its zone is the answer.
+fn interface_of(address: ZonedIp) -> Option<u32> {
+    address.zone().or_else(|| owner_of(address.ip()))
+}
+
+fn owner_of(address: IpAddr) -> Option<u32> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: the pointer is writable; the list is freed below.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
@@ -281,6 +288,16 @@ mod tests {
     fn an_interface_is_asked_by_its_name() {
         assert_eq!(queueing_disciplines("lo").unwrap(), ["noqueue"]);
         assert!(queueing_disciplines("no such").is_err() && queueing_disciplines("a\0b").is_err());
+    }
+
+    #[test]
+    fn a_link_local_address_of_several_links_is_asked_on_the_link_of_its_zone() {
+        let on = |zone| {
+            let ip = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+            interface_of(ZonedIp::from(ip).within(Some(zone)))
+        };
+        assert_eq!((on(7), on(8)), (Some(7), Some(8)));
+        assert!(interface_of(Ipv4Addr::LOCALHOST.into()).is_some());
     }
 
     #[test]

@@ -73,7 +73,8 @@ fn failure(record: &Record) -> Option<String> {
         (!lines.is_empty()).then(|| lines.join("; "))
     };
     let is_early = !record.has_figures() && record.outcome == Outcome::Interrupted;
-    let ended = || is_early.then(|| "it was ended before there was a figure".to_owned());
+    let ended =
+        || is_ended_before_a_figure(record).then(|| "it was ended before there was a figure".to_owned());
     let has_stalled = record.versions.iter().any(|version| stalled(version).is_some());
     let why = |version: &VersionResult| {
         let without_rate = || rateless(version).filter(|_| !has_stalled);
@@ -84,6 +85,12 @@ fn failure(record: &Record) -> Option<String> {
         stalled(version).or_else(without_rate).or_else(broken)
     };
     of_all(&why).or_else(ended).or_else(|| reason(record))
+}
+
+/// What a host's system tells is no figure: none of its limits was measured.
+fn is_ended_before_a_figure(record: &Record) -> bool {
+    let has_none = !record.has_figures() || record.ability.is_some() && !record.is_measured();
+    has_none && record.outcome == Outcome::Interrupted
 }
 
 /// Why a capacity or an available bandwidth has no figure.
@@ -107,7 +114,7 @@ pub(crate) fn failure_lines(record: &Record) -> Vec<String> {
     let mut lines = unreachable_lines(record);
     let is_reached = record.versions.iter().any(|version| version.unreachable.is_none());
     if is_reached || record.versions.is_empty() {
-        let what = if record.has_figures() {
+        let what = if record.has_figures() && !is_ended_before_a_figure(record) {
             "the measurement failed before its end"
         } else {
             "nothing was measured"
@@ -275,6 +282,17 @@ mod tests {
         record.warnings = vec!["IPv4: at a round trip of 601 ms opening takes 5.41 s of 10.0 s".into()];
         let said = failure_lines(&record);
         assert_eq!(said, ["nothing was measured: it was ended before there was a figure"]);
+    }
+
+    #[test]
+    fn a_host_that_was_stopped_being_measured_is_not_said_to_have_failed_for_being_busy() {
+        let mut record = fixture::host_ability();
+        record.outcome = Outcome::Interrupted;
+        record.ability.as_mut().unwrap().honest.clear();
+        let said = failure_lines(&record);
+        assert_eq!(said, ["nothing was measured: it was ended before there was a figure"]);
+        record.outcome = Outcome::Failed;
+        assert!(failure_lines(&record)[0].ends_with("other programs kept the processors 41 % busy"));
     }
 
     #[test]
