@@ -49,7 +49,7 @@ use tokio::net::TcpStream;
 use crate::census::Place;
 use crate::context::Context;
 use crate::link::Link;
-use crate::opening::part;
+use crate::opening::{part, parting_within};
 pub(crate) use echo::Consent;
 use head::Head;
 use origin::Origin;
@@ -121,7 +121,8 @@ pub(crate) async fn to_encryption(mut stream: TcpStream, read: &[u8]) {
         None => "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
     };
     if stream.write_all(answer.as_bytes()).await.is_ok() {
-        part(&mut stream).await;
+        let round_trip = TcpInfo::round_trip(&stream).unwrap_or_default();
+        part(&mut stream, parting_within(round_trip)).await;
     }
 }
 

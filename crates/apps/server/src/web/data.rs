@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::{Request, State};
 use axum::response::Response;
+use netaware_io::tcp_info::TcpInfo;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -16,7 +17,7 @@ use super::origin::Origin;
 use crate::context::Context;
 use crate::event::{Event, Welcome};
 use crate::link::Link;
-use crate::opening::part;
+use crate::opening::{part, parting_within};
 
 /// By which a request asks that its connection leave the HTTP library.
 #[derive(Clone)]
@@ -72,7 +73,8 @@ pub(super) async fn hand_over<L: Link>(
             let _ = encryption.finish(&stream.socket);
         }
         if let Ok(mut socket) = TcpStream::from_std(stream.socket) {
-            part(&mut socket).await;
+            let round_trip = TcpInfo::round_trip(&socket).unwrap_or_default();
+            part(&mut socket, parting_within(round_trip)).await;
         }
     }
 }
