@@ -116,8 +116,10 @@ impl LatestView {
     }
 }
 
-/// The IP versions over which something failed or broke off. One that could not be reached at all is
-/// not among them: a host need not have both, and where nothing was reached the record has failed.
+/// The IP versions over which something failed or broke off.
+///
+/// One that could not be reached at all is not among them: a host need not have both, and where
+/// nothing was reached the record has failed.
 fn failed_versions(versions: &[VersionResult]) -> Vec<IpVersion> {
     let has_failed = |it: &&VersionResult| {
         let mut outcomes = it.tcp.iter().map(|tcp| tcp.outcome).chain(it.udp.iter().map(|udp| udp.outcome));
