@@ -85,7 +85,7 @@ pub(crate) struct Probe {
     ring: ByteCount,
     /// Rings that share the packets of an interface, each with a thread and tasks of its own: for
     /// rates beyond one core. Both directions of a flow are in one ring
-    #[arg(long, value_name = "N", default_value_t = NonZeroU8::MIN, conflicts_with = "read", help_heading = CAPTURE)]
+    #[arg(long, value_name = "N", default_value_t = NonZeroU8::MIN, value_parser = rings, conflicts_with = "read", help_heading = CAPTURE)]
     rings: NonZeroU8,
     /// Who stamps received packets: kernel, or nic for the card's own clock, which ptp4l should
     /// keep
@@ -173,6 +173,11 @@ impl From<Stamper> for ClockSource {
 fn name(text: &str) -> Result<String, String> {
     let wrong = || "a probe's name is 1 to 63 of a-z, 0-9 and '-'".to_owned();
     lmap::is_name(text).then(|| text.to_owned()).ok_or_else(wrong)
+}
+
+fn rings(text: &str) -> Result<NonZeroU8, String> {
+    let rings = quantity::whole::<u8>(1..=255)(text)?;
+    NonZeroU8::new(rings).ok_or_else(|| "it must be more than zero".to_owned())
 }
 
 fn period(text: &str) -> Result<Span, String> {
@@ -407,6 +412,10 @@ mod tests {
         assert!(wrong("--collector x").contains("--name"));
         assert!(wrong("--read f --collector x --name bern").contains("cannot be used with"));
         assert!(wrong("volume --period 1ms").contains("100ms to 1h"));
+        assert!(wrong("volume --rings 0").contains("it must be a whole number from 1 to 255"));
+        assert!(wrong("digest --share x").contains("it must be a share above 0 and up to 1"));
+        assert!(wrong("digest --share 2").contains("it must be a share above 0 and up to 1"));
+        assert!(probe("digest --share 25% --rings 2").is_ok());
         assert!(wrong("--key-file k").contains("--collector"));
         let unused = |line: &str| probe(line).map_err(anyhow::Error::msg).and_then(|probe| probe.check());
         assert!(

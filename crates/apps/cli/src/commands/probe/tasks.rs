@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use netaware_units::Span;
+use netaware_units::{Share, Span};
 use netaware_wire::Token;
 use netaware_wire::lmap::{
     DigestFunction, KEY_PARTS, LEAST_PAYLOAD, MOST_KEYS, MOST_PAYLOAD, MOST_SOURCES, Task, What,
@@ -58,7 +58,7 @@ pub(crate) struct TaskFlags {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = quantity::whole::<u32>(0..=1000), help_heading = TASKS)]
     pub(crate) top: u32,
     /// digest: share of packets, chosen by their content, the same everywhere
-    #[arg(long, value_name = "SHARE", default_value_t = 1.0, help_heading = TASKS)]
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share, help_heading = TASKS)]
     share: f64,
     /// digest: hash; sip (64 bits) or bob (32 bits, RFC 5475, for joining with probes of others)
     #[arg(long, value_enum, value_name = "HASH", default_value_t, hide_possible_values = true, help_heading = TASKS)]
@@ -99,6 +99,13 @@ enum Function {
     #[default]
     Sip,
     Bob,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let per_cent = || text.parse::<Share>().ok().map(|share| share.0);
+    let share = text.trim().parse::<f64>().ok().or_else(per_cent);
+    let share = share.filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| "it must be a share above 0 and up to 1, as in '0.01' or '1%'".to_owned())
 }
 
 fn payload(text: &str) -> Result<u16, String> {
