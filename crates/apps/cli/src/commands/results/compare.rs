@@ -158,10 +158,11 @@ impl Compare {
 }
 
 /// Adds the figures of a record that were measured to their end to one side of the pairs; returns
-/// whether these are all that it has, and it did not fail.
+/// whether nothing was left out, and it did not fail without any figure.
 fn take(record: &Record, pairs: &mut Vec<Pair>, side: impl Fn(&mut Pair) -> &mut Vec<f64>) -> bool {
     let figures = figures(record);
-    let is_whole = figures.iter().all(|figure| figure.is_whole);
+    let has_failed = record.outcome == Outcome::Failed && figures.is_empty();
+    let is_whole = figures.iter().all(|figure| figure.is_whole) && !has_failed;
     for figure in figures.into_iter().filter(|figure| figure.is_whole) {
         let what = What { name: figure.name, kind: figure.kind, version: figure.version, way: figure.way };
         let at = pairs.iter().position(|pair| pair.what == what).unwrap_or_else(|| {
@@ -173,7 +174,7 @@ fn take(record: &Record, pairs: &mut Vec<Pair>, side: impl Fn(&mut Pair) -> &mut
             values.push(figure.value);
         }
     }
-    is_whole && record.outcome != Outcome::Failed
+    is_whole
 }
 
 /// Says of how many results figures were left out, where there are any.

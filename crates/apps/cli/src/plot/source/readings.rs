@@ -78,14 +78,15 @@ pub(crate) struct Reading {
 /// failed is no point of the curve, and neither is the rate until a transfer broke off.
 pub(super) fn of(record: &Record) -> (Vec<Reading>, bool) {
     let burst = record.request.options.get("burst").and_then(|burst| burst.parse().ok()).unwrap_or(1.0);
-    let mut is_whole = record.outcome != Outcome::Failed;
+    let mut is_whole = true;
     let readings = record.versions.iter().flat_map(|version| {
         let (whole, are_all) = whole_parts(version);
         is_whole &= are_all;
         of_version(&whole, burst)
     });
-    let readings = readings.collect();
-    (readings, is_whole)
+    let readings: Vec<Reading> = readings.collect();
+    let has_failed = record.outcome == Outcome::Failed && readings.is_empty();
+    (readings, is_whole && !has_failed)
 }
 
 /// A result without what failed or broke off, and whether nothing did.
