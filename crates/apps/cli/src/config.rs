@@ -18,7 +18,7 @@ mod file;
 mod layer;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
@@ -226,13 +226,62 @@ impl Parsed {
 /// # Errors
 /// As [`merged`]; a refused command line ends the process as clap does it, with exit code 2.
 pub(crate) fn parsed(command: Command, typed: &[OsString], sources: &Sources) -> anyhow::Result<Parsed> {
-    let first = command.clone().try_get_matches_from(typed).unwrap_or_else(|error| error.exit());
+    let first = command
+        .clone()
+        .try_get_matches_from(typed)
+        .unwrap_or_else(|error| refusal(&command, typed, error).exit());
     let line = merged(&command, typed, &first, sources).context("settings")?;
     if line == typed {
         return Ok(Parsed { merged: first.clone(), typed: first });
     }
     let merged = command.try_get_matches_from(line).unwrap_or_else(|error| error.exit());
     Ok(Parsed { typed: first, merged })
+}
+
+/// The error that says most about a refused command line.
+///
+/// The parser takes "-5M" behind an option for flags of that name and says that there are none.
+/// Joined to its option it is a value, of which the option's own reader says what is wrong.
+fn refusal(command: &Command, typed: &[OsString], error: clap::Error) -> clap::Error {
+    let joined = with_negatives_joined(typed);
+    if joined.len() == typed.len() {
+        return error;
+    }
+    match command.clone().try_get_matches_from(joined) {
+        Err(of_value) if of_value.kind() == ErrorKind::ValueValidation => of_value,
+        _ => error,
+    }
+}
+
+/// The command line with each negative number joined to the option before it: "-b=-5M".
+fn with_negatives_joined(typed: &[OsString]) -> Vec<OsString> {
+    let mut words: Vec<OsString> = Vec::new();
+    let mut has_options = true;
+    for word in typed {
+        let text = word.to_str().unwrap_or_default();
+        has_options &= text != "--";
+        let is_value =
+            has_options && is_negative(text) && words.last().is_some_and(|option| is_option(option));
+        if is_value && let Some(option) = words.last_mut() {
+            option.push("=");
+            option.push(word);
+        } else {
+            words.push(word.clone());
+        }
+    }
+    words
+}
+
+/// Whether a word is a negative number; "-4" and "-6" alone are flags.
+fn is_negative(word: &str) -> bool {
+    let number = word.strip_prefix('-').map(|number| number.strip_prefix('.').unwrap_or(number));
+    number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+        && !matches!(word, "-4" | "-6")
+}
+
+/// Whether a word is an option that may have its value in the next word.
+fn is_option(word: &OsStr) -> bool {
+    word.to_str().is_some_and(|word| word.starts_with('-') && word != "-" && !word.contains('='))
 }
 
 #[cfg(test)]

@@ -261,7 +261,7 @@ function showProbes(probes) {
 function showRuns(runs, latest) {
   const key = (it) => it.probe + " " + it.task, found = new Map(latest.map((it) => [key(it), it]));
   const own = latest.filter((it) => !runs.some((run) => key(run) === key(it)));
-  const result = (it) => (it ? [[it.text, "long"], clockTime(it.at)] : ["–", "–"]);
+  const result = (it) => (it ? [[it.text, it.outcome === "failed" || it.failed.length ? "bad" : "long"], clockTime(it.at)] : ["–", "–"]);
   fill("runs", [
     ...runs.map((r) => ({ cells: [r.probe, r.task, ...result(found.get(key(r))), r.state, r.due_in, r.started, r.done, warned(r.missed), warned(r.overdue)] })),
     ...own.map((it) => ({ cells: [it.probe, it.task, ...result(it), "by its own clock", "–", "–", "–", "–", "–"] })),

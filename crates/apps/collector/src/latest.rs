@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use netaware_record::passive::{ProbeReport, Row};
-use netaware_record::{Direction, Headline, HeadlineValue, IpVersion, Outcome};
+use netaware_record::{Direction, Headline, HeadlineValue, IpVersion, Outcome, VersionResult};
 use netaware_units::Wall;
 use netaware_wire::lmap::What;
 #[cfg(feature = "schema")]
@@ -30,6 +30,11 @@ pub struct LatestView {
     pub method: String,
     /// When it ended.
     pub at: Wall,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// IP versions over which something failed or broke off; what was not measured to its end is
+    /// not among the figures.
+    pub failed: Vec<IpVersion>,
     /// Its main figures; none: it found nothing.
     pub figures: Vec<FigureView>,
     /// The same as a sentence.
@@ -62,14 +67,18 @@ impl Latest {
         for row in &report.rows {
             let Row::Active(record) = &row.row else { continue };
             let headlines = record.headlines();
+            let failed = failed_versions(&record.versions);
+            let text = text_of(&headlines, record.outcome, &failed);
             let view = LatestView {
                 probe: probe.to_owned(),
                 task: row.task.clone(),
                 peer: peer_of(config, &row.task),
                 method: record.command.clone(),
                 at: row.period.until,
+                outcome: record.outcome,
+                failed,
                 figures: headlines.iter().map(FigureView::from).collect(),
-                text: text_of(&headlines, record.outcome),
+                text,
             };
             held(&self.0).insert((probe.to_owned(), row.task.clone()), view);
         }
@@ -100,13 +109,37 @@ impl From<&Headline> for FigureView {
     }
 }
 
+impl LatestView {
+    /// Whether something of it failed or broke off.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.outcome == Outcome::Failed || !self.failed.is_empty()
+    }
+}
+
+/// The IP versions over which something failed or broke off.
+///
+/// One that could not be reached at all is not among them: a host need not have both, and where
+/// nothing was reached the record has failed.
+fn failed_versions(versions: &[VersionResult]) -> Vec<IpVersion> {
+    let has_failed = |it: &&VersionResult| {
+        let mut outcomes = it.tcp.iter().map(|tcp| tcp.outcome).chain(it.udp.iter().map(|udp| udp.outcome));
+        let was_lost = it.unreachable.is_some() && it.has_figures();
+        was_lost || !it.failed_phases.is_empty() || outcomes.any(|it| it == Outcome::Failed)
+    };
+    versions.iter().filter(has_failed).map(|it| it.version).collect()
+}
+
 /// What was found, in a sentence.
-fn text_of(headlines: &[Headline], outcome: Outcome) -> String {
+fn text_of(headlines: &[Headline], outcome: Outcome, failed: &[IpVersion]) -> String {
     let said: Vec<String> = headlines.iter().map(ToString::to_string).collect();
     let found = if said.is_empty() { "nothing was found".to_owned() } else { said.join(", ") };
     match outcome {
         Outcome::Failed => format!("failed: {found}"),
-        Outcome::Complete | Outcome::Interrupted => found,
+        Outcome::Complete | Outcome::Interrupted if failed.is_empty() => found,
+        Outcome::Complete | Outcome::Interrupted => {
+            let over: Vec<&str> = failed.iter().map(|version| version.name()).collect();
+            format!("{found}; failed or broke off over {}", over.join(" and "))
+        }
     }
 }
 
@@ -128,7 +161,7 @@ fn mesh_peer(config: &Config, task: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::RateBound;
+    use netaware_record::{FailedPhase, RateBound, Unreachable};
 
     use super::*;
 
@@ -161,9 +194,24 @@ every = "60s"
             value: HeadlineValue::Rate(93.1e6),
             bound: RateBound::None,
         };
-        assert_eq!(text_of(&[found], Outcome::Complete), "tcp up over IPv4: 93.1 Mbit/s");
-        assert_eq!(text_of(&[found], Outcome::Failed), "failed: tcp up over IPv4: 93.1 Mbit/s");
-        assert_eq!(text_of(&[], Outcome::Failed), "failed: nothing was found");
+        assert_eq!(text_of(&[found], Outcome::Complete, &[]), "tcp up over IPv4: 93.1 Mbit/s");
+        assert_eq!(text_of(&[found], Outcome::Failed, &[]), "failed: tcp up over IPv4: 93.1 Mbit/s");
+        assert_eq!(text_of(&[], Outcome::Failed, &[IpVersion::V4]), "failed: nothing was found");
+        assert_eq!(
+            text_of(&[found], Outcome::Complete, &[IpVersion::V6]),
+            "tcp up over IPv4: 93.1 Mbit/s; failed or broke off over IPv6"
+        );
+    }
+
+    #[test]
+    fn a_version_that_broke_off_is_marked_and_one_that_was_never_there_is_not() {
+        let whole = VersionResult::new(IpVersion::V4);
+        let phase = FailedPhase { stage: "send trains".into(), reason: "no answer".into() };
+        let broken = VersionResult { failed_phases: vec![phase], ..VersionResult::new(IpVersion::V6) };
+        let why = Unreachable { stage: "connect".into(), reason: "no answer".into(), advice: String::new() };
+        let absent = VersionResult { unreachable: Some(why), ..VersionResult::new(IpVersion::V6) };
+        assert_eq!(failed_versions(&[whole.clone(), broken]), [IpVersion::V6]);
+        assert!(failed_versions(&[whole, absent]).is_empty());
     }
 
     #[test]

@@ -145,10 +145,19 @@ fn open(
             result.unreachable = Some(Unreachable {
                 stage: "probe".to_owned(),
                 reason: error.to_string(),
-                advice: "check that this host has an address and a route of this version".to_owned(),
+                advice: advice_on_opening(target.options.interface.as_deref()).to_owned(),
             });
             None
         }
+    }
+}
+
+/// What to check where no socket could be had, by the interface that was asked for.
+fn advice_on_opening(interface: Option<&str>) -> &'static str {
+    if interface.is_some_and(|name| netaware_io::zone::index(name).is_none()) {
+        "check the name of the interface"
+    } else {
+        "check that this host has an address and a route of this version"
     }
 }
 
@@ -164,3 +173,14 @@ fn no_echo(why: &str) -> String {
 pub(crate) const UDP_HEADER: u32 = 8;
 const USUAL_MTU: u32 = 1500;
 const LEAST_MTU: u32 = 576;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_that_does_not_exist_is_not_called_a_missing_route() {
+        assert!(advice_on_opening(Some("no-such-interface")).contains("name of the interface"));
+        assert!(advice_on_opening(None).contains("route"));
+    }
+}

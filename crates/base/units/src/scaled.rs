@@ -21,8 +21,14 @@ pub enum ParseUnitError {
         /// What it is, and what to type instead.
         instead: String,
     },
-    /// The value does not fit, or is finer than the smallest unit.
-    OutOfRange(String),
+    /// A minus stands before the number, and no quantity that is typed can be below zero.
+    Negative(String),
+    /// The number has an exponent ("1e6M"), which would hide a slip of three zeros.
+    Exponent(String),
+    /// The value does not fit.
+    TooLarge(String),
+    /// The value has a part of the smallest unit.
+    TooFine(String),
 }
 
 impl fmt::Display for ParseUnitError {
@@ -31,7 +37,10 @@ impl fmt::Display for ParseUnitError {
             Self::NotANumber(given) => write!(f, "'{given}' does not start with a decimal number"),
             Self::UnknownUnit { given, expected } => write!(f, "'{given}' needs a unit: {expected}"),
             Self::OtherUnit { given, instead } => write!(f, "'{given}' {instead}"),
-            Self::OutOfRange(given) => write!(f, "'{given}' is too large or too fine"),
+            Self::Negative(given) => write!(f, "'{given}' is negative, which this cannot be"),
+            Self::Exponent(given) => write!(f, "'{given}' has an exponent: write the number in digits"),
+            Self::TooLarge(given) => write!(f, "'{given}' is too large"),
+            Self::TooFine(given) => write!(f, "'{given}' is finer than the smallest unit"),
         }
     }
 }
@@ -95,10 +104,24 @@ pub(crate) fn split(text: &str) -> Result<(Number<'_>, &str), ParseUnitError> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
     let (number, suffix) = (&text[..split], text[split..].trim());
     match Number::parse(number) {
+        Some(_) if is_exponent(suffix) => Err(ParseUnitError::Exponent(text.to_owned())),
         // A decimal comma is no unit.
         Some(number) if !suffix.starts_with(',') => Ok((number, suffix)),
+        None if is_negative(text) => Err(ParseUnitError::Negative(text.to_owned())),
         _ => Err(ParseUnitError::NotANumber(text.to_owned())),
     }
+}
+
+/// Whether what follows the digits begins as an exponent does: "e6", "E-3".
+fn is_exponent(suffix: &str) -> bool {
+    let power = suffix.strip_prefix(['e', 'E']).map(|power| power.strip_prefix(['+', '-']).unwrap_or(power));
+    power.is_some_and(|power| power.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Whether a minus stands before a number.
+fn is_negative(text: &str) -> bool {
+    let number = text.strip_prefix('-').map(|number| number.strip_prefix('.').unwrap_or(number));
+    number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// Splits number and suffix and multiplies without floating point, so that "0.1s" is exactly
@@ -111,12 +134,21 @@ pub(crate) fn parse_scaled(
     let (number, suffix) = split(text)?;
     let given = text.trim().to_owned();
     match meaning(suffix) {
-        Meaning::Unit(scale) => number.times(scale).ok_or(ParseUnitError::OutOfRange(given)),
-        Meaning::Rounded(scale) => number.nearly_times(scale).ok_or(ParseUnitError::OutOfRange(given)),
+        Meaning::Unit(scale) => number.times(scale).ok_or_else(|| unfit(&number, scale, given)),
+        Meaning::Rounded(scale) => number.nearly_times(scale).ok_or_else(|| unfit(&number, scale, given)),
         Meaning::Other(instead) => {
             Err(ParseUnitError::OtherUnit { given, instead: instead(&number, suffix) })
         }
         Meaning::Unknown => Err(ParseUnitError::UnknownUnit { given, expected }),
+    }
+}
+
+/// Says why a number of units of this scale is no whole number of base units that fits.
+fn unfit(number: &Number<'_>, scale: u64, given: String) -> ParseUnitError {
+    if number.value() * scale as f64 >= u64::MAX as f64 {
+        ParseUnitError::TooLarge(given)
+    } else {
+        ParseUnitError::TooFine(given)
     }
 }
 
@@ -229,6 +261,30 @@ mod tests {
         ];
         for (n, (text, want)) in rows.iter().enumerate() {
             assert_eq!(parse_scaled(text, time, "ns, us, s").map_err(|_| ()), *want, "row {n}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_number_with_its_unit_is_not_asked_for_a_unit() {
+        let rows = [
+            ("-5s", "'-5s' is negative, which this cannot be"),
+            ("-.5s", "'-.5s' is negative, which this cannot be"),
+            ("-s", "'-s' does not start with a decimal number"),
+            ("1e30s", "'1e30s' has an exponent: write the number in digits"),
+            ("1E+3s", "'1E+3s' has an exponent: write the number in digits"),
+            ("1e-3s", "'1e-3s' has an exponent: write the number in digits"),
+            ("1es", "'1es' needs a unit: ns, us, s"),
+            ("99999999999999s", "'99999999999999s' is too large"),
+            (
+                "99999999999999999999999999999999999999999s",
+                "'99999999999999999999999999999999999999999s' is too large",
+            ),
+            ("0.5ns", "'0.5ns' is finer than the smallest unit"),
+            ("0.0000000000000000001s", "'0.0000000000000000001s' is finer than the smallest unit"),
+        ];
+        for (text, want) in rows {
+            let error = parse_scaled(text, time, "ns, us, s").unwrap_err();
+            assert_eq!(error.to_string(), want);
         }
     }
 }

@@ -256,7 +256,7 @@ impl FromStr for Span {
     /// be a guess.
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
         let nanos = parse_scaled(text, meaning, "ns, us, ms, s, min, h or d, as in '20us'")?;
-        i64::try_from(nanos).map(Self).map_err(|_| ParseUnitError::OutOfRange(text.to_owned()))
+        i64::try_from(nanos).map(Self).map_err(|_| ParseUnitError::TooLarge(text.to_owned()))
     }
 }
 
@@ -316,11 +316,11 @@ mod tests {
             ("2S", Err("'2S' has capital letters in its unit: write 2s")),
             ("2", Err("'2' needs a unit: ns, us, ms, s, min, h or d, as in '20us'")),
             ("2u", Err("'2u' needs a unit: ns, us, ms, s, min, h or d, as in '20us'")),
-            ("-2s", Err("'-2s' does not start with a decimal number")),
+            ("-2s", Err("'-2s' is negative, which this cannot be")),
             ("NaNs", Err("'NaNs' does not start with a decimal number")),
-            ("1e3s", Err("'1e3s' needs a unit: ns, us, ms, s, min, h or d, as in '20us'")),
-            ("9223372037s", Err("'9223372037s' is too large or too fine")),
-            ("0.1ns", Err("'0.1ns' is too large or too fine")),
+            ("1e3s", Err("'1e3s' has an exponent: write the number in digits")),
+            ("9223372037s", Err("'9223372037s' is too large")),
+            ("0.1ns", Err("'0.1ns' is finer than the smallest unit")),
             ("", Err("'' does not start with a decimal number")),
         ];
         for (text, want) in rows {

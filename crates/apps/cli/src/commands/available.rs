@@ -50,10 +50,10 @@ pub(crate) struct Available {
     link_rate: Option<BitRate>,
     /// Follow the path until stopped, or for --time: IP versions and directions take turns, each
     /// with a line per --interval; the method is then chirp, unless another is named
-    #[arg(long, conflicts_with_all = ["scan", "every", "resume"])]
+    #[arg(long, conflicts_with_all = ["scan", "every", "lasting", "times", "resume"])]
     watch: bool,
     /// From figure to figure with --watch
-    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = quantity::some_seconds, requires = "watch")]
+    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = quantity::some_seconds, requires = "watch", conflicts_with_all = ["scan", "every", "resume"])]
     interval: Span,
     #[command(flatten)]
     estimation: EstimationFlags,
@@ -130,5 +130,39 @@ impl Measuring for Available {
 
     fn measure(&self, target: Target, stop: &StopFlag, progress: &mut dyn FnMut(Progress)) -> Record {
         estimate(&self.request(target), stop, progress)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        available: Available,
+    }
+
+    /// What they belong to excludes the option that was given, so the parser did not miss it.
+    #[test]
+    fn options_of_a_series_and_of_a_watch_are_not_taken_silently_by_the_other() {
+        let parses = |words: &str| {
+            Line::try_parse_from(std::iter::once("x").chain(words.split_whitespace()))
+                .map(|line| line.available)
+        };
+        for good in ["h --watch -t 5", "h --watch --interval 2", "h --every 5 --for 5"] {
+            assert!(parses(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "h --watch --for 5",
+            "h --watch --times 2",
+            "h --every 5 --interval 2",
+            "h --scan time=5,6 --interval 2",
+            "h --interval 2",
+        ] {
+            assert!(parses(bad).is_err(), "{bad}");
+        }
     }
 }

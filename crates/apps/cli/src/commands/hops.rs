@@ -53,20 +53,20 @@ pub(crate) struct Hops {
     #[arg(short, long, value_name = "TIME", default_value = "40s", value_parser = quantity::searching)]
     time: Span,
     /// Highest hop tried
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u8).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = quantity::whole::<u8>(1..=255))]
     max_hops: u8,
     /// IP packet sizes to use, five or more, as in 576B,800B,1000B,1200B,1500B [default: eight that
     /// fit]
     #[arg(long, visible_alias = "size", value_name = "LIST", value_delimiter = ',', value_parser = size)]
     sizes: Vec<u32>,
     /// End sooner, with so many delays behind each hop's capacity
-    #[arg(long, value_name = "PROBES", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "PROBES", value_parser = quantity::whole::<u32>(1..=u64::from(u32::MAX)))]
     per_hop: Option<u32>,
     /// Do not look for choke points: no bursts are sent
     #[arg(long)]
     no_trains: bool,
     /// Of the order of sizes: the same seed gives the same one
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::whole::<u64>(0..=u64::MAX))]
     seed: u64,
     #[command(flatten)]
     series: SeriesFlags,
@@ -123,7 +123,7 @@ impl Measuring for Hops {
         sizes.dedup();
         ensure!(
             sizes.is_empty() || sizes.len() >= 5,
-            "--sizes has {} different sizes: a slope with an interval needs five or more",
+            "--sizes: a slope with an interval needs five different sizes or more, and these are {}",
             sizes.len()
         );
         Ok(())

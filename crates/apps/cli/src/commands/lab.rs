@@ -14,6 +14,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use netaware_lab::{Side, TruthDetail, TruthFile};
 
 use crate::exit::Exit;
+use crate::flags::quantity;
 
 const LONG: &str = "\
 Makes two hosts on this machine (network namespaces) and a path between them that does what a scenario says: rate, delay, \
@@ -88,7 +89,7 @@ struct Prefix {
 #[derive(Debug, Clone, Args)]
 struct PathFlags {
     /// Seed of everything random: loss, jitter, cross traffic
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::whole::<u64>(0..=u64::MAX))]
     seed: u64,
     /// Write what really happened to this file: one JSON object per line
     #[arg(long, value_name = "FILE")]

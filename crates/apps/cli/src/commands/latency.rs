@@ -49,7 +49,7 @@ pub(crate) struct Latency {
     #[command(flatten)]
     target: TargetFlags,
     /// Requests over each IP version [default: 200, or as many as fit --time]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short, long, value_name = "N", value_parser = quantity::whole::<u64>(1..=u64::MAX))]
     count: Option<u64>,
     /// How long to measure over each IP version [default: as long as --count takes]
     #[arg(short, long, value_name = "TIME", value_parser = quantity::lasting)]
@@ -61,13 +61,13 @@ pub(crate) struct Latency {
     #[arg(long, value_enum, value_name = "HOW", hide_possible_values = true, conflicts_with_all = ["ping_pong", "depth"])]
     arrivals: Option<ArrivalsFlag>,
     /// For the random distances: the same seed gives the same ones
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::whole::<u64>(0..=u64::MAX))]
     seed: u64,
     /// Send the next request when the response has come
     #[arg(long)]
     ping_pong: bool,
     /// As --ping-pong, with so many requests on their way at a time, 1..1024
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = quantity::whole::<u32>(1..=1024))]
     depth: Option<u32>,
     /// Payload of request and response: UDP 1B..65507B, TCP 1B..100MB
     #[arg(short, long, value_name = "SIZE", default_value = "64B", value_parser = quantity::message)]

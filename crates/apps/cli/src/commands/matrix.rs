@@ -84,7 +84,7 @@ pub(crate) struct Matrix {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = block)]
     blocks: Vec<ByteCount>,
     /// How often each is run over each IP version
-    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value = "3", value_parser = quantity::whole::<u16>(1..=1000))]
     runs: u16,
     /// End a transfer that takes longer
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::some_seconds)]
@@ -224,7 +224,7 @@ mod tests {
         let rows = [
             ("h --bytes 100 --blocks 1kB", "every block of --blocks is larger"),
             ("h --runs 1000", "that would be 51000 transfers"),
-            ("h --runs 0", "0 is not in 1..=1000"),
+            ("h --runs 0", "it must be a whole number from 1 to 1000"),
             ("h --blocks 2MB", "it must be between 1 and 1048576 bytes"),
             ("h --bytes 2GB", "it must be between 1 and 1000000000 bytes"),
             ("h --bytes 1kB,", "does not start with a decimal number"),

@@ -47,7 +47,7 @@ pub(crate) struct Owd {
     #[command(flatten)]
     target: ReflectorFlags,
     /// Packets over each IP version [default: as many as fit --time]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(short, long, value_name = "N", value_parser = quantity::whole::<u64>(1..=100_000_000))]
     count: Option<u64>,
     /// How long to send
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = quantity::lasting, conflicts_with = "count")]

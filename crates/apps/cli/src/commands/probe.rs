@@ -78,14 +78,14 @@ pub(crate) struct Probe {
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["interface", "collector", "lasting"], help_heading = CAPTURE)]
     read: Option<PathBuf>,
     /// Bytes kept of each packet
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(64..=65_535), help_heading = CAPTURE)]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = quantity::whole::<u32>(64..=65_535), help_heading = CAPTURE)]
     snap: u32,
     /// Memory in which packets wait to be looked at, of each ring
     #[arg(long, value_name = "SIZE", default_value = "32MiB", help_heading = CAPTURE)]
     ring: ByteCount,
     /// Rings that share the packets of an interface, each with a thread and tasks of its own: for
     /// rates beyond one core. Both directions of a flow are in one ring
-    #[arg(long, value_name = "N", default_value_t = NonZeroU8::MIN, conflicts_with = "read", help_heading = CAPTURE)]
+    #[arg(long, value_name = "N", default_value_t = NonZeroU8::MIN, value_parser = rings, conflicts_with = "read", help_heading = CAPTURE)]
     rings: NonZeroU8,
     /// Who stamps received packets: kernel, or nic for the card's own clock, which ptp4l should
     /// keep
@@ -175,6 +175,11 @@ fn name(text: &str) -> Result<String, String> {
     lmap::is_name(text).then(|| text.to_owned()).ok_or_else(wrong)
 }
 
+fn rings(text: &str) -> Result<NonZeroU8, String> {
+    let rings = quantity::whole::<u8>(1..=255)(text)?;
+    NonZeroU8::new(rings).ok_or_else(|| "it must be more than zero".to_owned())
+}
+
 fn period(text: &str) -> Result<Span, String> {
     let span = quantity::some_seconds(text)?;
     let fits = (Span::from_millis(100)..=Span::from_secs(3600)).contains(&span);
@@ -182,11 +187,24 @@ fn period(text: &str) -> Result<Span, String> {
 }
 
 impl Probe {
+    /// Refuses options of a fleet without a collector. The parser does not miss `--collector` where
+    /// another option excludes it.
+    fn check(&self) -> anyhow::Result<()> {
+        let given = [("--name", self.name.is_some()), ("--address", !self.address.is_empty())];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) if self.collector.is_empty() => {
+                bail!("{option} is for a probe of a fleet: leave it out, or name the --collector")
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Watches until a signal, the given time or the file's end.
     ///
     /// # Errors
     /// There is nothing to watch, or no way to do it.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+        self.check()?;
         self.logging.start()?;
         let stop = StopFlag::new();
         let flag = stop.clone();
@@ -394,7 +412,20 @@ mod tests {
         assert!(wrong("--collector x").contains("--name"));
         assert!(wrong("--read f --collector x --name bern").contains("cannot be used with"));
         assert!(wrong("volume --period 1ms").contains("100ms to 1h"));
+        assert!(wrong("volume --rings 0").contains("it must be a whole number from 1 to 255"));
+        assert!(wrong("digest --share x").contains("it must be a share above 0 and up to 1"));
+        assert!(wrong("digest --share 2").contains("it must be a share above 0 and up to 1"));
+        assert!(probe("digest --share 25% --rings 2").is_ok());
         assert!(wrong("--key-file k").contains("--collector"));
+        let unused = |line: &str| probe(line).map_err(anyhow::Error::msg).and_then(|probe| probe.check());
+        assert!(
+            unused("volume --name bern")
+                .unwrap_err()
+                .to_string()
+                .contains("--name is for a probe of a fleet")
+        );
+        assert!(unused("--read f --address 192.0.2.1 --name a").is_err());
+        assert!(unused("--collector x --name bern --address 192.0.2.1").is_ok());
         assert!(wrong("--ca f").contains("--export"));
         assert!(wrong("--export collector:4739").contains("tcp://, tls:// or udp://"));
         assert!(wrong("--export udp://a --collector x --name bern").contains("cannot be used with"));

@@ -1,6 +1,6 @@
 //! `netaware reach`: what a host answers that runs nothing for us.
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use netaware_io::stop::StopFlag;
 use netaware_prober::{Progress, ReachRequest, Target, reach};
 use netaware_record::Record;
@@ -39,11 +39,12 @@ timestamps and the way of a loss CAP_NET_RAW; TCP and UDP need nothing.
 /// Measure what a host answers that runs nothing
 #[derive(Debug, Args)]
 #[command(long_about = LONG, after_help = after())]
+#[command(group = ArgGroup::new("tcp_way").args(["tcp_port", "no_tcp"]))]
 pub(crate) struct Reach {
     #[command(flatten)]
     target: ProbedFlags,
     /// Port that TCP connects to; a refusal is an answer too
-    #[arg(long, value_name = "PORT", default_value_t = 80, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", default_value_t = 80, value_parser = quantity::whole::<u16>(1..=65_535))]
     tcp_port: u16,
     /// Leave TCP out
     #[arg(long)]
@@ -52,7 +53,7 @@ pub(crate) struct Reach {
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = quantity::searching)]
     time: Span,
     /// End sooner, after so many lone echoes over each IP version
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_name = "N", value_parser = quantity::whole::<u32>(1..=u64::from(u32::MAX)))]
     count: Option<u32>,
     /// Between questions
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = gap)]
@@ -111,5 +112,29 @@ impl Measuring for Reach {
             ..ReachRequest::new(target)
         };
         reach(&request, stop, progress)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        reach: Reach,
+    }
+
+    #[test]
+    fn a_port_of_tcp_is_not_taken_silently_where_tcp_is_left_out() {
+        let parses = |words: &str| {
+            Line::try_parse_from(std::iter::once("x").chain(words.split_whitespace())).map(|line| line.reach)
+        };
+        assert_eq!(parses("h --no-tcp").map(|reach| reach.no_tcp).ok(), Some(true));
+        assert_eq!(parses("h --tcp-port 443").map(|reach| reach.tcp_port).ok(), Some(443));
+        assert!(parses("h --no-tcp --tcp-port 443").is_err());
+        assert!(parses("h --gap 0").unwrap_err().to_string().contains("rations its answers"));
     }
 }

@@ -15,7 +15,7 @@ use netaware_wire::transfer::TRANSFER_PORT;
 
 use crate::exit::Exit;
 use crate::flags::output::TextOrJson;
-use crate::flags::{identity_file, key};
+use crate::flags::{identity_file, key, quantity};
 use crate::signals;
 use crate::sink;
 use show::Show;
@@ -47,7 +47,7 @@ pub(crate) struct Receive {
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// TCP port; 0 lets the system choose one
-    #[arg(short, long, value_name = "PORT", default_value_t = TRANSFER_PORT)]
+    #[arg(short, long, value_name = "PORT", default_value_t = TRANSFER_PORT, value_parser = quantity::whole::<u16>(0..=65_535))]
     port: u16,
     /// Listen on this address instead of all (may be given several times)
     #[arg(short = 'B', long, value_name = "ADDR", value_parser = zone::parse_ip)]
@@ -59,7 +59,7 @@ pub(crate) struct Receive {
     #[arg(long)]
     once: bool,
     /// Transfers at the same time
-    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value = "16", value_parser = quantity::whole::<u16>(1..=1000))]
     max_transfers: u16,
     /// File with a shared key that senders must have; the variable NETAWARE_KEY can hold the key
     /// instead

@@ -75,10 +75,10 @@ pub(crate) struct Relay {
     #[arg(short = 'L', long, value_name = "[ADDR:]PORT", required_unless_present = "accept", conflicts_with_all = ["accept", "forward", "allow"], requires = "to", help_heading = NEAR)]
     listen: Vec<Place>,
     /// Host of the other relay; several names or addresses of it with commas between
-    #[arg(long, value_name = "HOST[:PORT]", requires = "listen", help_heading = NEAR)]
+    #[arg(long, value_name = "HOST[:PORT]", requires = "listen", conflicts_with_all = ["accept", "forward", "allow"], help_heading = NEAR)]
     to: Option<Target>,
     /// Which of the other relay's servers; without it the one that has no name
-    #[arg(long, value_name = "NAME", requires = "listen", value_parser = place::service, help_heading = NEAR)]
+    #[arg(long, value_name = "NAME", requires = "listen", conflicts_with_all = ["accept", "forward", "allow"], value_parser = place::service, help_heading = NEAR)]
     service: Option<String>,
     /// Take streams of other relays here, on all addresses where none is said (may be given several
     /// times)
@@ -103,7 +103,7 @@ pub(crate) struct Relay {
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     /// Connections at the same time; the others wait (--listen) or are turned away (--accept)
-    #[arg(long, value_name = "N", default_value_t = Settings::default().max as u64, value_parser = clap::value_parser!(u64).range(1..=4000), help_heading = LIMITS)]
+    #[arg(long, value_name = "N", default_value_t = Settings::default().max as u64, value_parser = quantity::whole::<u64>(1..=4000), help_heading = LIMITS)]
     max: u64,
     /// Bytes under way of one connection, each way [default: 4MiB]
     #[arg(long, value_name = "SIZE", value_parser = place::window, help_heading = LIMITS)]
@@ -275,6 +275,8 @@ mod tests {
             "--listen 80 --to h --accept 81 --forward h:80",
             "--listen 80 --to h --allow 192.0.2.0/24",
             "--accept 81 --forward h:80 --service x",
+            // --listen, which it belongs to, excludes --accept: the parser did not miss it.
+            "--accept 81 --forward h:80 --to h",
         ] {
             assert!(relay(wrong).is_err(), "{wrong}");
         }

@@ -54,7 +54,7 @@ pub(crate) struct Send {
     #[arg(value_name = "HOST", required = true, value_parser = destination)]
     host: Host,
     /// Port of the receiver [default: 14234]
-    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = PATH)]
+    #[arg(short, long, value_name = "PORT", value_parser = quantity::whole::<u16>(1..=65_535), help_heading = PATH)]
     port: Option<u16>,
     /// Use IPv4 only
     #[arg(short = '4', long, help_heading = PATH)]

@@ -51,7 +51,7 @@ const PAGE: &str = "Page for browsers";
 #[command(long_about = LONG, after_help = AFTER)]
 pub(crate) struct Serve {
     /// TCP and UDP port; 0 lets the system choose one
-    #[arg(short, long, value_name = "PORT", default_value_t = DEFAULT_PORT)]
+    #[arg(short, long, value_name = "PORT", default_value_t = DEFAULT_PORT, value_parser = quantity::whole::<u16>(0..=65_535))]
     port: u16,
     /// Listen on this address instead of all (may be given several times)
     #[arg(short = 'B', long, value_name = "ADDR", value_parser = zone::parse_ip)]
@@ -66,16 +66,16 @@ pub(crate) struct Serve {
     /// Answer STAMP (RFC 8762) as well, for 'netaware owd' and others, on this UDP port:
     /// --stamp=8620 [default: 862, which needs CAP_NET_BIND_SERVICE]; with a key only packets that
     /// prove it
-    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "862")]
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "862", value_parser = quantity::whole::<u16>(0..=65_535))]
     stamp: Option<u16>,
     /// Throughput measurements at the same time
-    #[arg(long, value_name = "N", default_value_t = Config::default().max_concurrent as u64, value_parser = clap::value_parser!(u64).range(1..=1000), help_heading = LIMITS)]
+    #[arg(long, value_name = "N", default_value_t = Config::default().max_concurrent as u64, value_parser = quantity::whole::<u64>(1..=1000), help_heading = LIMITS)]
     max_concurrent: u64,
     /// Sessions in all
-    #[arg(long, value_name = "N", default_value_t = Config::default().max_sessions as u64, value_parser = clap::value_parser!(u64).range(1..=100_000), help_heading = LIMITS)]
+    #[arg(long, value_name = "N", default_value_t = Config::default().max_sessions as u64, value_parser = quantity::whole::<u64>(1..=100_000), help_heading = LIMITS)]
     max_sessions: u64,
     /// Sessions of one IPv4 address or one IPv6 /64
-    #[arg(long, value_name = "N", default_value_t = Config::default().max_sessions_per_address as u64, value_parser = clap::value_parser!(u64).range(1..=100_000), help_heading = LIMITS)]
+    #[arg(long, value_name = "N", default_value_t = Config::default().max_sessions_per_address as u64, value_parser = quantity::whole::<u64>(1..=100_000), help_heading = LIMITS)]
     max_sessions_per_address: u64,
     /// Longest transfer [default: 1h]
     #[arg(long, value_name = "TIME", value_parser = quantity::lasting, help_heading = LIMITS)]
@@ -87,10 +87,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "SIZE", value_parser = quantity::some_bytes, help_heading = LIMITS)]
     max_bytes: Option<ByteCount>,
     /// Most parallel streams of a transfer [default: 512]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_STREAMS)), help_heading = LIMITS)]
+    #[arg(long, value_name = "N", value_parser = quantity::whole::<u16>(1..=u64::from(MAX_STREAMS)), help_heading = LIMITS)]
     max_streams: Option<u16>,
     /// Bind the threads that move data to these cores: 0,2,3
-    #[arg(short = 'A', long, value_name = "N[,N…]", value_delimiter = ',', help_heading = LIMITS)]
+    #[arg(short = 'A', long, value_name = "N[,N…]", value_delimiter = ',', value_parser = quantity::whole::<usize>(0..=u64::MAX), help_heading = LIMITS)]
     cpu_affinity: Vec<usize>,
     /// The page over https alone, with a certificate made here at the first time and kept in
     /// netaware/serve.pem in the user's data folder; probers measure as before

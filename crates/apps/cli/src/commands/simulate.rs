@@ -66,7 +66,7 @@ pub(crate) struct Simulate {
     #[arg(value_enum, value_name = "METHOD", hide_possible_values = true)]
     method: Name,
     /// Packets over each IP version [default: 200, or as many as fit --time]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_PACKETS))]
+    #[arg(short, long, value_name = "N", value_parser = quantity::whole::<u64>(1..=MOST_PACKETS))]
     count: Option<u64>,
     /// How long to measure over each IP version, in virtual time [default: as long as --count
     /// takes; reach: 10s]
@@ -99,10 +99,10 @@ pub(crate) struct Simulate {
     #[arg(short = '6', long)]
     ipv6: bool,
     /// Seed of everything random: loss, jitter, cross traffic
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::whole::<u64>(0..=u64::MAX))]
     seed: u64,
     /// Repeat with this many seeds, from --seed on, and show how the figures spread
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::whole::<u64>(1..=100_000))]
     runs: u64,
     /// text or json
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true)]

@@ -64,13 +64,13 @@ pub(crate) struct Tcp {
     #[arg(short = 'n', long, value_name = "SIZE", value_parser = quantity::some_bytes)]
     bytes: Option<ByteCount>,
     /// End after so many blocks of --length over each IP version, all streams together
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = quantity::whole::<u64>(1..=u64::MAX))]
     blocks: Option<u64>,
     /// Send one block each TIME, to the streams in turn: 100us; 0 is no wait
     #[arg(long, value_name = "TIME", value_parser = quantity::spacing_or_none)]
     block_spacing: Option<Span>,
     /// Parallel streams
-    #[arg(short = 'P', long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_STREAMS)))]
+    #[arg(short = 'P', long, value_name = "N", default_value = "1", value_parser = quantity::whole::<u16>(1..=u64::from(MAX_STREAMS)))]
     streams: u16,
     /// Bytes per write [default: what has proven fastest]
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::block)]
@@ -91,7 +91,7 @@ pub(crate) struct Tcp {
     #[arg(short = 'N', long, visible_alias = "no-delay")]
     nodelay: bool,
     /// Largest segment (TCP_MAXSEG)
-    #[arg(short = 'M', long, visible_alias = "set-mss", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=65_495))]
+    #[arg(short = 'M', long, visible_alias = "set-mss", value_name = "BYTES", value_parser = quantity::whole::<u32>(88..=65_495))]
     mss: Option<u32>,
     /// Congestion control of the sender: cubic, bbr, …
     #[arg(short = 'C', long, value_name = "NAME")]

@@ -53,10 +53,10 @@ pub(crate) struct Test {
     #[arg(short, long, value_name = "TIME", default_value = "15s", value_parser = quantity::lasting)]
     time: Span,
     /// Parallel TCP streams after the single one
-    #[arg(short = 'P', long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_STREAMS)))]
+    #[arg(short = 'P', long, value_name = "N", default_value = "4", value_parser = quantity::whole::<u16>(1..=u64::from(MAX_STREAMS)))]
     streams: u16,
     /// How often each IP version has its turn; even numbers cancel drift best
-    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u16).range(1..=100))]
+    #[arg(long, value_name = "N", default_value = "2", value_parser = quantity::whole::<u16>(1..=100))]
     rounds: u16,
     /// Payload rate of UDP instead of 80 % of what TCP reached
     #[arg(short = 'b', long, value_name = "RATE", value_parser = quantity::some_rate)]

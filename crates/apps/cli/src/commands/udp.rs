@@ -91,7 +91,7 @@ pub(crate) struct Udp {
     #[arg(short, long, value_name = "TIME", value_parser = quantity::lasting)]
     time: Option<Span>,
     /// End after so many datagrams over each IP version (or after --time, 10min without)
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = quantity::whole::<u64>(1..=u64::MAX))]
     packets: Option<u64>,
     /// Payload of each datagram [default: 1452]
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::datagram)]
@@ -109,7 +109,7 @@ pub(crate) struct Udp {
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     spacing: Option<Span>,
     /// Datagrams that leave back to back each time; --spacing is then from burst to burst
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_BURST)))]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = quantity::whole::<u32>(1..=u64::from(MAX_BURST)))]
     burst: u32,
     /// Count the times between arrivals in bins of this width, from LOW on (0us), BINS of them
     /// (10000): 1us,100us,500

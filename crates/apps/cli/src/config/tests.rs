@@ -123,8 +123,14 @@ fn every_mistake_names_the_file_and_the_key() {
         ("prot = 1", "FILE: unknown key prot: no command has a flag --prot"),
         ("[tcp]\nspacing = '1ms'", "FILE: unknown key tcp.spacing: 'netaware tcp' has no flag --spacing"),
         ("[ftp]\nport = 1", "FILE: unknown table [ftp]: there is no command 'netaware ftp'"),
-        ("port = 'x'", "FILE: port: invalid value 'x' for '--port <PORT>': invalid digit found in string"),
-        ("port = 70000", "FILE: port: invalid value '70000' for '--port <PORT>': 70000 is not in 1..=65535"),
+        (
+            "port = 'x'",
+            "FILE: port: invalid value 'x' for '--port <PORT>': it must be a whole number from 1 to 65535",
+        ),
+        (
+            "port = 70000",
+            "FILE: port: invalid value '70000' for '--port <PORT>': it must be a whole number from 1 to 65535",
+        ),
         (
             "reverse = 'perhaps'",
             "FILE: reverse: unexpected value 'perhaps' for '--reverse' found; no more were expected",
@@ -159,4 +165,37 @@ fn the_file_of_results_is_not_the_store_of_a_fleet() {
     ] {
         assert_eq!(line(typed, &[], &env).as_deref(), Ok(want));
     }
+}
+
+/// It was said that '-5' is an unexpected argument, with the advice to write '-- -5'.
+#[test]
+fn a_negative_value_is_refused_as_a_value_of_its_option() {
+    let said = |line: &str| {
+        let typed: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        let command = Cli::command();
+        let error = command.clone().try_get_matches_from(&typed).unwrap_err();
+        refusal(&command, &typed, error).to_string()
+    };
+    let rows = [
+        ("udp h -b -5M", "'-5M' for '--rate <RATE>': '-5M' is negative, which this cannot be"),
+        ("udp h --rate -.5M", "'-.5M' for '--rate <RATE>': '-.5M' is negative, which this cannot be"),
+        ("udp h -l -1", "'-1' for '--length <SIZE>': '-1' is negative, which this cannot be"),
+        ("tcp h -t -1s", "'-1s' for '--time <TIME>': '-1s' is negative, which this cannot be"),
+        ("tcp h -Rt -1s", "'-1s' for '--time <TIME>': '-1s' is negative, which this cannot be"),
+        ("tcp h -t -4s", "'-4s' for '--time <TIME>': '-4s' is negative, which this cannot be"),
+        ("tcp h -n -3", "'-3' for '--bytes <SIZE>': '-3' is negative, which this cannot be"),
+        ("tcp h -P -2", "'-2' for '--streams <N>': it must be a whole number from 1 to 512"),
+        ("latency h -c -1", "'-1' for '--count <N>': it must be a whole number, 1 or more"),
+        // There is no option whose value it could be, or it is a flag.
+        ("udp h -5", "unexpected argument '-5'"),
+        ("udp h -R -5M", "unexpected argument '-5'"),
+        ("tcp h -t -4", "a value is required for '--time <TIME>'"),
+    ];
+    for (line, want) in rows {
+        let found = said(&format!("netaware {line}"));
+        assert!(found.contains(want), "{line}: {found}");
+    }
+    // What follows "--" is for another program.
+    let run = ["netaware", "run", "--", "sleep", "-1", "-b", "-5"].map(OsString::from);
+    assert_eq!(with_negatives_joined(&run), run);
 }

@@ -1,9 +1,8 @@
 //! `--bottleneck`: the rate of the narrowest link, and what it counts beside IP packets.
 
-use std::str::FromStr;
-
 use netaware_record::{Bottleneck, ETHERNET_OVERHEAD};
-use netaware_units::BitRate;
+
+use super::quantity;
 
 /// "100Mbit/s", or "100Mbit/s,0" for a link whose rate counts IP packets alone.
 pub(crate) fn parse(text: &str) -> Result<Bottleneck, String> {
@@ -11,11 +10,7 @@ pub(crate) fn parse(text: &str) -> Result<Bottleneck, String> {
         Some((rate, bytes)) => (rate, overhead(bytes)?),
         None => (text, ETHERNET_OVERHEAD),
     };
-    match BitRate::from_str(rate) {
-        Ok(BitRate(0)) => Err("it must be more than zero".to_owned()),
-        Ok(rate) => Ok(Bottleneck { rate, overhead }),
-        Err(error) => Err(error.to_string()),
-    }
+    quantity::some_rate(rate).map(|rate| Bottleneck { rate, overhead })
 }
 
 fn overhead(text: &str) -> Result<u32, String> {
@@ -28,6 +23,8 @@ const MOST_OVERHEAD: u32 = 1000;
 
 #[cfg(test)]
 mod tests {
+    use netaware_units::BitRate;
+
     use super::*;
 
     #[test]
@@ -38,6 +35,9 @@ mod tests {
         assert_eq!(parse("0.1G,42"), Ok(Bottleneck { rate: mbit, overhead: 42 }));
         for bad in ["", "0M", "100", "100M,", "100M,-1", "100M,1001", ",38", "100MBps", "1,5M"] {
             assert!(parse(bad).is_err(), "{bad}");
+        }
+        for zero in ["0", "0M", "0,38"] {
+            assert_eq!(parse(zero), Err("it must be more than zero".to_owned()), "{zero}");
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct EstimationFlags {
     #[arg(long, value_name = "SIZE", value_parser = packet)]
     packet: Option<u32>,
     /// Of random distances, where the method has such: the same seed gives the same ones
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantity::whole::<u64>(0..=u64::MAX))]
     seed: u64,
 }
 

@@ -33,6 +33,13 @@ impl FromStr for Host {
         if zone::is_v6(text) {
             return Ok(Self { name: text.to_owned(), port: None });
         }
+        if text.contains("://") {
+            return Err(format!("'{text}' is a URL: give its host alone, or HOST:PORT"));
+        }
+        // "lab-b:1:2" or an address with a slip: what follows the first colon is no port.
+        if text.matches(':').count() > 1 {
+            return Err(format!("'{text}' is no IPv6 address and no HOST:PORT"));
+        }
         let (name, port) = match text.split_once(':') {
             None => (text, None),
             Some((name, digits)) => (name, Some(port(digits)?)),
@@ -98,6 +105,15 @@ mod tests {
             let got = text.parse::<Host>().ok();
             assert_eq!(got.as_ref().map(|h| (h.name.as_str(), h.port)), want, "row {n}: {text}");
         }
+    }
+
+    #[test]
+    fn a_slip_in_an_address_is_not_called_a_wrong_port() {
+        let error = |text: &str| text.parse::<Host>().unwrap_err();
+        assert_eq!(error("::g"), "'::g' is no IPv6 address and no HOST:PORT");
+        assert_eq!(error("2001:db8:1"), "'2001:db8:1' is no IPv6 address and no HOST:PORT");
+        assert_eq!(error("http://lab-b/"), "'http://lab-b/' is a URL: give its host alone, or HOST:PORT");
+        assert!(error("lab-b:0").contains("'0' is no port"));
     }
 
     #[test]

@@ -4,9 +4,9 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use netaware_units::Span;
 
-use super::dscp;
 use super::host::Host;
 use super::target::{Place, TargetFlags};
+use super::{dscp, quantity};
 
 const PATH: &str = "Path";
 
@@ -19,7 +19,7 @@ struct Typed {
     host: Host,
     /// UDP port at which nobody is expected; it never changes, so that routers that balance by flow
     /// take one path
-    #[arg(short, long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..), help_heading = PATH)]
+    #[arg(short, long, value_name = "PORT", default_value_t = PORT, value_parser = quantity::whole::<u16>(1..=65_535), help_heading = PATH)]
     port: u16,
     /// Measure over IPv4 only
     #[arg(short = '4', long, help_heading = PATH)]

@@ -1,5 +1,7 @@
 //! Times, sizes and counts as a user of iperf3 types them, and as we prefer them.
 
+use std::ops::RangeInclusive;
+
 use netaware_units::{BitRate, ByteCount, ParseUnitError, Span};
 use netaware_wire::control::{MAX_BLOCK_SPACING, MAX_TCP_ECHO, MAX_TCP_LENGTH};
 use netaware_wire::datagram::{ECHO_LEN, HEADER_LEN, MAX_PAYLOAD};
@@ -53,8 +55,11 @@ pub(crate) fn interval(text: &str) -> Result<Span, String> {
     }
 }
 
-/// A time with its unit, nothing or more.
+/// A time with its unit, nothing or more. Zero is zero in every unit and needs none.
 pub(crate) fn time(text: &str) -> Result<Span, String> {
+    if is_bare_zero(text) {
+        return Ok(Span::ZERO);
+    }
     match text.parse::<Span>() {
         Ok(span) if span < Span::ZERO => Err("it cannot be less than zero".to_owned()),
         Ok(span) => Ok(span),
@@ -65,7 +70,7 @@ pub(crate) fn time(text: &str) -> Result<Span, String> {
 /// Reads a time as [`time`] does and refuses zero. A bare number is milliseconds to iperf3's flag
 /// of the same name, and would be seconds to ours.
 pub(crate) fn some_time(text: &str) -> Result<Span, String> {
-    positive(text.parse())
+    if is_bare_zero(text) { Err(ABOVE_ZERO.to_owned()) } else { positive(text.parse()) }
 }
 
 /// A time with its unit up to a minute; zero, with or without one, is none.
@@ -82,10 +87,17 @@ pub(crate) fn spacing_or_none(text: &str) -> Result<Span, String> {
 /// Ends count in slices that are no shorter.
 const MIN_INTERVAL: Span = Span::from_millis(10);
 
+/// Whether a value is zero without a unit, which is zero in every unit.
+fn is_bare_zero(text: &str) -> bool {
+    text.contains('0') && text.trim().chars().all(|c| matches!(c, '0' | '.'))
+}
+
+const ABOVE_ZERO: &str = "it must be more than zero";
+
 fn positive(span: Result<Span, ParseUnitError>) -> Result<Span, String> {
     match span {
         Ok(span) if span.0 > 0 => Ok(span),
-        Ok(_) => Err("it must be more than zero".to_owned()),
+        Ok(_) => Err(ABOVE_ZERO.to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -93,7 +105,8 @@ fn positive(span: Result<Span, ParseUnitError>) -> Result<Span, String> {
 /// A rate of more than nothing.
 pub(crate) fn some_rate(text: &str) -> Result<BitRate, String> {
     match text.parse() {
-        Ok(BitRate(0)) => Err("it must be more than zero".to_owned()),
+        Ok(BitRate(0)) => Err(ABOVE_ZERO.to_owned()),
+        _ if is_bare_zero(text) => Err(ABOVE_ZERO.to_owned()),
         Ok(rate) => Ok(rate),
         Err(error) => Err::<_, ParseUnitError>(error).map_err(|e| e.to_string()),
     }
@@ -102,9 +115,29 @@ pub(crate) fn some_rate(text: &str) -> Result<BitRate, String> {
 /// A number of bytes, but more than none.
 pub(crate) fn some_bytes(text: &str) -> Result<ByteCount, String> {
     match text.parse() {
-        Ok(ByteCount(0)) => Err("it must be more than zero".to_owned()),
+        Ok(ByteCount(0)) => Err(ABOVE_ZERO.to_owned()),
         Ok(size) => Ok(size),
         Err(error) => Err::<_, ParseUnitError>(error).map_err(|e| e.to_string()),
+    }
+}
+
+/// Returns the reader of a whole number within these bounds.
+pub(crate) fn whole<T>(
+    bounds: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: TryFrom<u64> + 'static,
+{
+    move |text: &str| {
+        let number = text.trim().parse::<u64>().ok().filter(|number| bounds.contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| not_whole(&bounds))
+    }
+}
+
+fn not_whole(bounds: &RangeInclusive<u64>) -> String {
+    match (bounds.start(), bounds.end()) {
+        (least, &u64::MAX) => format!("it must be a whole number, {least} or more"),
+        (least, most) => format!("it must be a whole number from {least} to {most}"),
     }
 }
 
@@ -196,6 +229,32 @@ mod tests {
         assert_eq!(some_bytes("0"), Err("it must be more than zero".to_owned()));
         assert_eq!(some_bytes("1M"), Ok(ByteCount(1 << 20)));
         assert!(some_bytes("8Mb").unwrap_err().contains("write 1MB, or 8MB if you mean bytes"));
+    }
+
+    #[test]
+    fn a_zero_is_not_asked_for_its_unit() {
+        for zero in ["0", " 0 ", "0.0"] {
+            assert_eq!(some_rate(zero), Err(ABOVE_ZERO.to_owned()), "{zero}");
+            assert_eq!(some_time(zero), Err(ABOVE_ZERO.to_owned()), "{zero}");
+        }
+        assert_eq!((time("0"), time("5").is_err()), (Ok(Span::ZERO), true));
+        assert!(some_rate("5").unwrap_err().contains("needs a unit"));
+        assert!(some_rate(".").is_err() && some_rate("").is_err() && some_time("").is_err());
+        assert_eq!(some_rate("0.1k"), Ok(BitRate(100)));
+    }
+
+    #[test]
+    fn what_is_no_whole_number_is_told_what_would_be_one() {
+        let port = whole::<u16>(1..=65_535);
+        assert_eq!((port("1"), port("65535")), (Ok(1), Ok(65_535)));
+        for bad in ["0", "65536", "-1", "80,443", "abc", "", "1.5", "1e3"] {
+            assert_eq!(port(bad), Err("it must be a whole number from 1 to 65535".to_owned()), "{bad}");
+        }
+        let count = whole::<u64>(1..=u64::MAX);
+        assert_eq!(count("18446744073709551615"), Ok(u64::MAX));
+        for bad in ["0", "-3", "18446744073709551616"] {
+            assert_eq!(count(bad), Err("it must be a whole number, 1 or more".to_owned()), "{bad}");
+        }
     }
 
     #[test]

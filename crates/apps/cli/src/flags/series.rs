@@ -21,10 +21,10 @@ pub(crate) struct SeriesFlags {
     #[arg(long, value_name = "TIME", value_parser = quantity::some_seconds, conflicts_with = "scan", help_heading = SERIES)]
     pub(crate) every: Option<Span>,
     /// For how long to begin measurements with --every: 12h
-    #[arg(long = "for", value_name = "TIME", value_parser = quantity::some_seconds, requires = "every", help_heading = SERIES)]
+    #[arg(long = "for", value_name = "TIME", value_parser = quantity::some_seconds, requires = "every", conflicts_with = "scan", help_heading = SERIES)]
     pub(crate) lasting: Option<Span>,
     /// How often to measure with --every
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_POINTS), requires = "every", help_heading = SERIES)]
+    #[arg(long, value_name = "N", value_parser = quantity::whole::<u64>(1..=MOST_POINTS), requires = "every", conflicts_with = "scan", help_heading = SERIES)]
     pub(crate) times: Option<u64>,
     /// Continue an interrupted series as it was planned: its ID, the beginning of it, or 'last'
     #[arg(long, value_name = "ID", help_heading = SERIES)]
@@ -67,6 +67,9 @@ mod tests {
             "--every 1s --times 1000001",
             "--every 1s --for 1h --times 5",
             "--every 1s --scan length=1,2",
+            // --every, which they belong to, excludes --scan: the parser did not miss it.
+            "--scan length=1,2 --for 5s",
+            "--scan length=1,2 --times 5",
         ] {
             assert!(!parses(bad), "{bad}");
         }

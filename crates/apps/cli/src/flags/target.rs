@@ -26,7 +26,7 @@ pub(crate) struct TargetFlags {
     #[arg(value_name = "HOST")]
     pub(crate) host: Option<Host>,
     /// Port of the responder, TCP and UDP [default: 14233]
-    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = PATH)]
+    #[arg(short, long, value_name = "PORT", value_parser = quantity::whole::<u16>(1..=65_535), help_heading = PATH)]
     port: Option<u16>,
     /// The port where none is given.
     #[arg(skip = DEFAULT_PORT)]
@@ -53,7 +53,7 @@ pub(crate) struct TargetFlags {
     #[arg(long, value_name = "N", value_parser = dscp::precedence, help_heading = PATH)]
     precedence: Option<u8>,
     /// Send with this TTL (IPv4) or hop limit (IPv6), both hosts
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = PATH)]
+    #[arg(long, value_name = "N", value_parser = quantity::whole::<u8>(1..=255), help_heading = PATH)]
     ttl: Option<u8>,
     /// Mark IPv6 packets with this flow label, 1..0xfffff (Linux)
     #[arg(long, value_name = "LABEL", value_parser = dscp::flow_label, help_heading = PATH)]

@@ -11,6 +11,7 @@ mod time;
 
 use anyhow::bail;
 use clap::ValueEnum;
+use netaware_record::Outcome;
 
 use super::picture::{Panel, Picture};
 use super::source::Source;
@@ -105,6 +106,19 @@ pub(crate) fn picture(source: &Source, kind: Option<Kind>) -> anyhow::Result<Pic
     }
 }
 
+/// Says what is not in the picture, or not to its end.
+fn cut(source: &Source) -> Option<String> {
+    match source {
+        Source::One(record) => {
+            (record.outcome == Outcome::Failed).then(|| "failed or broke off: what came before".to_owned())
+        }
+        Source::Series(series) => {
+            let cut = series.points.iter().filter(|point| !point.is_whole).count();
+            (cut > 0).then(|| format!("left out, failed or broken off: {cut}"))
+        }
+    }
+}
+
 fn titled(source: &Source, sketch: Sketch) -> Picture {
     let (host, at, label) = match source {
         Source::One(record) => (&record.request.host, &record.started_at_utc, &record.label),
@@ -114,6 +128,7 @@ fn titled(source: &Source, sketch: Sketch) -> Picture {
     let mut parts = vec![instant(at)];
     parts.extend(label.iter().map(|label| format!("\u{201c}{label}\u{201d}")));
     parts.extend(sketch.remarks);
+    parts.extend(cut(source));
     Picture {
         title: format!("netaware {} {host}: {}", source.command(), sketch.what),
         subtitle: parts.join(" \u{b7} "),

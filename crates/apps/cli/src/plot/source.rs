@@ -67,6 +67,8 @@ pub(crate) struct Point {
     /// In the order of [`Series::options`].
     pub(crate) options: Vec<Given>,
     pub(crate) readings: Vec<Reading>,
+    /// Nothing failed or broke off: what did is not among the readings.
+    pub(crate) is_whole: bool,
 }
 
 impl Source {
@@ -120,8 +122,9 @@ impl Series {
             options.resize(self.options.len(), Given::Nothing);
             options[at] = read.map_or_else(|| self.options[at].word(text), |(value, _)| Given::Number(value));
         }
-        let readings = readings::of(record);
-        self.points.push(Point { index: place.index, at: record.started_at.0, options, readings });
+        let (readings, is_whole) = readings::of(record);
+        let (index, at) = (place.index, record.started_at.0);
+        self.points.push(Point { index, at, options, readings, is_whole });
     }
 
     fn option(&mut self, name: &str, unit: Option<Unit>) -> usize {

@@ -1,10 +1,12 @@
 //! Pictures are read back: points stand where their figures put them, and nothing lies outside.
 
 use clap::ValueEnum;
+use netaware_record::{Outcome, SeriesKind, SeriesPoint};
+use uuid::Uuid;
 
 use super::file::to_png;
 use super::sample;
-use super::source::Source;
+use super::source::{Series, Source};
 use super::{Kind, Size, font, picture, to_svg};
 use crate::render::fixture;
 
@@ -275,6 +277,33 @@ fn a_scan_without_any_figure_is_no_picture() {
     let Source::Series(mut series) = sample::spacing_scan(3) else { unreachable!() };
     series.points.iter_mut().for_each(|point| point.readings.clear());
     assert!(picture(&Source::Series(series), None).is_err());
+}
+
+/// The rate until a transfer broke off was drawn as that of any other point.
+#[test]
+fn a_point_that_broke_off_is_left_out_of_the_picture_and_said() {
+    let record = |index: u64, is_broken: bool| {
+        let mut record = fixture::tcp();
+        let (id, kind) = (Uuid::from_u128(9), SeriesKind::Repeat);
+        record.series = Some(SeriesPoint { id, kind, index, planned: 3, point: [].into() });
+        record.started_at.0 += i64::try_from(index).unwrap() * 10_000_000_000;
+        if is_broken {
+            record.versions[0].tcp[0].outcome = Outcome::Failed;
+        }
+        record
+    };
+    let drawn = |broken: u64| {
+        let mut series = Series::default();
+        (0..3).for_each(|index| series.take(&record(index, index == broken)));
+        series.settle();
+        let readings: Vec<usize> = series.points.iter().map(|point| point.readings.len()).collect();
+        (readings, picture(&Source::Series(series), None).unwrap().subtitle)
+    };
+    let (whole, said) = drawn(3);
+    assert!(!said.contains("left out"), "{said}");
+    let (cut, said) = drawn(1);
+    assert!(said.ends_with("3 points \u{b7} left out, failed or broken off: 1"), "{said}");
+    assert_eq!((cut[0], cut[1] * 2, cut[2]), (whole[0], whole[1], whole[2]));
 }
 
 #[test]

@@ -28,7 +28,18 @@ struct Column {
     title: String,
 }
 
-/// Of the point's number, and of a figure.
+impl Column {
+    fn width(&self) -> usize {
+        width(&self.title)
+    }
+}
+
+/// The width of a column below this title, so that no title runs into the next.
+fn width(title: &str) -> usize {
+    (title.chars().count() + 2).max(CELL)
+}
+
+/// Of the point's number, and of a figure at least.
 const NUMBER: usize = 7;
 const CELL: usize = 10;
 /// More would be a smaller table each; the record has them all.
@@ -62,7 +73,8 @@ impl PointTable {
             let is_it = |f: &&Figure| (f.version, f.name, f.way) == (column.version, column.name, column.way);
             found.iter().find(is_it).map_or_else(|| NONE.to_owned(), |f| compact(&f.kind.show(f.value)))
         };
-        let cells: String = self.columns.iter().flatten().map(|column| padded(&cell(column), CELL)).collect();
+        let columns = self.columns.iter().flatten();
+        let cells: String = columns.map(|column| padded(&cell(column), column.width())).collect();
         push(&mut lines, &format!("{lead}{cells}"));
         if record.outcome == Outcome::Interrupted {
             push(&mut lines, &format!("{:NUMBER$}interrupted: the figures hold for the shorter time", ""));
@@ -89,10 +101,10 @@ impl PointTable {
         let mut shown = None;
         for column in columns {
             let name = if shown == Some(column.version) { "" } else { column.version.name() };
-            names.push_str(&padded(name, CELL));
+            names.push_str(&padded(name, column.width()));
             shown = Some(column.version);
         }
-        let titles: String = columns.iter().map(|column| padded(&column.title, CELL)).collect();
+        let titles: String = columns.iter().map(|column| padded(&column.title, column.width())).collect();
         let mut lines = String::new();
         push(&mut lines, &self.paint.heading(names.trim_end()));
         push(&mut lines, &self.paint.heading(format!("{lead}{titles}").trim_end()));
@@ -123,8 +135,7 @@ impl PointTable {
 fn columns(record: &Record, found: &[Figure]) -> Vec<Column> {
     let values: usize = scanned(record).map(|(name, _)| value_width(name)).sum();
     let lead = NUMBER + values + if is_repeat(record) { CELL } else { 0 };
-    let versions = record.versions.len().max(1);
-    let room = (WIDTH.saturating_sub(lead) / CELL / versions).clamp(1, MOST_FIGURES);
+    let room = WIDTH.saturating_sub(lead) / record.versions.len().max(1);
     let mut kinds: Vec<(&'static str, &'static str)> = Vec::new();
     for figure in found {
         if !kinds.contains(&(figure.name, figure.way)) {
@@ -135,22 +146,24 @@ fn columns(record: &Record, found: &[Figure]) -> Vec<Column> {
     let title = |name: &'static str, way: &'static str| {
         let title =
             mains(&record.command).iter().find(|main| main.name == name).map_or(name, |main| main.title);
-        // "p50 TCP": a column is narrow.
-        let way = way.trim_start_matches("over ");
+        // "p50 TCP", "RTT p50 echo": a column is narrow.
+        let way = way.trim_start_matches("over ").trim_start_matches("ICMP ");
         if in_several_ways(name) { format!("{title} {way}").trim_end().to_owned() } else { title.to_owned() }
     };
-    record
-        .versions
-        .iter()
-        .flat_map(|result| {
-            kinds.iter().take(room).map(|(name, way)| Column {
-                version: result.version,
-                name,
-                way,
-                title: title(name, way),
-            })
-        })
-        .collect()
+    let mut taken = 0;
+    let mut shown: Vec<(&'static str, &'static str, String)> = Vec::new();
+    for (name, way) in kinds.iter().copied().take(MOST_FIGURES) {
+        let title = title(name, way);
+        taken += width(&title);
+        if taken > room && !shown.is_empty() {
+            break;
+        }
+        shown.push((name, way, title));
+    }
+    let of_version = |version| {
+        shown.iter().map(move |(name, way, title)| Column { version, name, way, title: title.clone() })
+    };
+    record.versions.iter().flat_map(|result| of_version(result.version)).collect()
 }
 
 fn is_repeat(record: &Record) -> bool {
@@ -284,6 +297,19 @@ mod tests {
         let values = [("length", "64"), ("rate", "100Mbit/s"), ("spacing", "100000ns")];
         let lines = table(&[point(fixture::udp(), SeriesKind::Scan, 0, &values)]);
         assert_eq!(lines.lines().nth(1).unwrap().matches("rate").count(), 3, "{lines}");
+    }
+
+    #[test]
+    fn a_long_title_does_not_run_into_the_next() {
+        let heading = |record| {
+            let lines = table(&[point(record, SeriesKind::Repeat, 0, &[])]);
+            lines.lines().nth(1).unwrap().to_owned()
+        };
+        assert!(
+            heading(fixture::capacity()).ends_with("capacity up  capacity down  capacity up  capacity down")
+        );
+        assert!(heading(fixture::hops()).contains("slowest link  min RTT"));
+        assert!(!heading(fixture::reach()).contains("ICMP"), "{}", heading(fixture::reach()));
     }
 
     #[test]

@@ -25,6 +25,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use super::problem;
+use crate::LatestView;
 use crate::held;
 use crate::roster::ProbeView;
 use crate::shared::Shared;
@@ -272,6 +273,25 @@ impl Scrape {
                     ];
                     ConstGauge::new(figure.value).encode(family.encode_family(&labels)?)?;
                 }
+            }
+        }
+        let marks: [(&str, &str, fn(&LatestView) -> f64); 2] = [
+            (
+                "failed",
+                "1 where what an active task did last failed or broke off, over one IP version at least",
+                |view| f64::from(u8::from(view.has_failed())),
+            ),
+            ("end_timestamp_seconds", "When what an active task did last ended", |view| {
+                view.at.0 as f64 / 1e9
+            }),
+        ];
+        for (name, help, of) in marks {
+            let name = format!("netaware_active_{name}");
+            let mut family = encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+            for view in &views {
+                let peer = view.peer.as_deref().unwrap_or("");
+                let labels = [("probe", view.probe.as_str()), ("peer", peer), ("task", view.task.as_str())];
+                ConstGauge::new(of(view)).encode(family.encode_family(&labels)?)?;
             }
         }
         Ok(())

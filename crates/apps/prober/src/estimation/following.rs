@@ -8,7 +8,7 @@ use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_path::{Careful, Disturbance, Estimate, Estimator, Flag, Instrument, NoFigure};
 use netaware_record::{Direction, RatePoint};
-use netaware_units::{Mono, Span};
+use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::MAX_VOLLEY_PATIENCE;
 
 use super::{
@@ -36,6 +36,8 @@ struct Followed {
     /// What the hosts did in the turn before.
     lately: Option<Disturbance>,
     over_time: Vec<RatePoint>,
+    /// That turns end at the bytes that the responder's owner allows has been said.
+    is_cap_said: bool,
 }
 
 /// Until its time is over, or somebody stops it.
@@ -86,8 +88,8 @@ pub(super) fn follow(
             let instrument = instrument(session, request, &known, each.direction, limit);
             let (failure, sent) = each.take_turn(session, request, &known, &instrument, turn_until);
             let is_capped = each.last.as_ref().is_some_and(|last| last.capped.is_some());
-            if is_capped {
-                told_cap_on_bytes(lane);
+            if is_capped && let Some(most) = told_cap_on_bytes(lane) {
+                each.tell_cap(lane.version, most, watch);
             }
             if is_capped || (request.tracks() && turn_until < until) {
                 // The interval stays what was asked for.
@@ -132,6 +134,7 @@ impl Followed {
             last: None,
             lately: None,
             over_time: Vec::new(),
+            is_cap_said: false,
         }
     }
 
@@ -238,6 +241,18 @@ impl Followed {
         (done.ended, done.sent)
     }
 
+    /// Says once, while it goes on, why turns end early: the record with its warnings comes only
+    /// after the last turn, which may be a day later.
+    fn tell_cap(&mut self, version: netaware_record::IpVersion, most: ByteCount, watch: &mut Watch<'_>) {
+        if !std::mem::replace(&mut self.is_cap_said, true) {
+            watch.tell(Progress::Note(format!(
+                "{} {}: the responder's owner allows tests of no more than {most}: each turn ends at that",
+                version.name(),
+                self.direction.name()
+            )));
+        }
+    }
+
     fn tell(&mut self, version: netaware_record::IpVersion, began_at: Mono, watch: &mut Watch<'_>) {
         let Some(last) = &self.last else { return };
         let point = path_rates::point(clock::now() - began_at, &last.answer);
@@ -326,6 +341,20 @@ mod tests {
         assert_eq!(turn_time(&chirp, watch(Some(minute / 3)), minute), minute / 3);
         // It would be told that it has a day, and its test at the responder lasts 40 s.
         assert_eq!(turn_time(&curve, watch(None), minute / 4), curve.time);
+    }
+
+    #[test]
+    fn a_cap_that_ends_every_turn_is_said_at_once_and_only_once() {
+        let mut said = Vec::new();
+        let mut listener = |progress: Progress| said.push(progress);
+        let mut watch = Watch::new(Span::ZERO, &mut listener);
+        let mut followed = Followed::new(0, Direction::Forward, Mono(0));
+        for _ in 0..2 {
+            followed.tell_cap(netaware_record::IpVersion::V4, ByteCount(51_200), &mut watch);
+        }
+        let note =
+            "IPv4 up: the responder's owner allows tests of no more than 50.0 KiB: each turn ends at that";
+        assert_eq!(said, [Progress::Note(note.to_owned())]);
     }
 
     #[test]

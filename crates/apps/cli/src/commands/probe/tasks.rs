@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use netaware_units::Span;
+use netaware_units::{Share, Span};
 use netaware_wire::Token;
 use netaware_wire::lmap::{
     DigestFunction, KEY_PARTS, LEAST_PAYLOAD, MOST_KEYS, MOST_PAYLOAD, MOST_SOURCES, Task, What,
@@ -49,16 +49,16 @@ pub(crate) struct TaskFlags {
     prefix: Option<(u8, u8)>,
     /// volume, rtt, capacity: keys, flows or sources in memory at most [default: 100000, capacity:
     /// 20000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_KEYS)), help_heading = TASKS)]
+    #[arg(long, value_name = "N", value_parser = quantity::whole::<u32>(1..=u64::from(MOST_KEYS)), help_heading = TASKS)]
     keys: Option<u32>,
     /// traffic: slice of the rate over time
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = quantity::time, help_heading = TASKS)]
     slice: Span,
     /// volume, traffic: print so many of the largest
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=1000), help_heading = TASKS)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = quantity::whole::<u32>(0..=1000), help_heading = TASKS)]
     pub(crate) top: u32,
     /// digest: share of packets, chosen by their content, the same everywhere
-    #[arg(long, value_name = "SHARE", default_value_t = 1.0, help_heading = TASKS)]
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share, help_heading = TASKS)]
     share: f64,
     /// digest: hash; sip (64 bits) or bob (32 bits, RFC 5475, for joining with probes of others)
     #[arg(long, value_enum, value_name = "HASH", default_value_t, hide_possible_values = true, help_heading = TASKS)]
@@ -77,10 +77,10 @@ pub(crate) struct TaskFlags {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::time, help_heading = TASKS)]
     block: Span,
     /// marking: bit of the DSCP that is the colour, 0 the lowest
-    #[arg(long, value_name = "BIT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=5), help_heading = TASKS)]
+    #[arg(long, value_name = "BIT", default_value_t = 0, value_parser = quantity::whole::<u8>(0..=5), help_heading = TASKS)]
     colour_bit: u8,
     /// marking: bit of the DSCP for delay
-    #[arg(long, value_name = "BIT", value_parser = clap::value_parser!(u8).range(0..=5), help_heading = TASKS)]
+    #[arg(long, value_name = "BIT", value_parser = quantity::whole::<u8>(0..=5), help_heading = TASKS)]
     delay_bit: Option<u8>,
 }
 
@@ -99,6 +99,13 @@ enum Function {
     #[default]
     Sip,
     Bob,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let per_cent = || text.parse::<Share>().ok().map(|share| share.0);
+    let share = text.trim().parse::<f64>().ok().or_else(per_cent);
+    let share = share.filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| "it must be a share above 0 and up to 1, as in '0.01' or '1%'".to_owned())
 }
 
 fn payload(text: &str) -> Result<u16, String> {

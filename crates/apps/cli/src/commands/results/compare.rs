@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use netaware_record::IpVersion;
+use netaware_record::{IpVersion, Outcome, Record};
 use netaware_stats::bootstrap::{Resampling, Statistic, difference};
 use netaware_stats::interval::Interval;
 use netaware_stats::quantile::median;
@@ -64,6 +64,14 @@ struct Pair {
     second: Vec<f64>,
 }
 
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Group {
+    results: usize,
+    /// Results of which something was not measured to its end.
+    cut: usize,
+}
+
 /// Values kept of a figure of a group; a longer series is compared by its first ones.
 const MOST_VALUES: usize = 100_000;
 /// Values drawn in all; fewer resamples of many values leave the interval as good.
@@ -75,14 +83,15 @@ impl Compare {
     pub(super) fn run(&self) -> anyhow::Result<Exit> {
         let store = self.place.read()?;
         let mut pairs = Vec::new();
-        let counts = [
+        let sides = [
             self.collect(&store, &self.first, &mut pairs, |pair| &mut pair.first)?,
             self.collect(&store, &self.second, &mut pairs, |pair| &mut pair.second)?,
         ];
         pairs.retain(|pair| !pair.first.is_empty() && !pair.second.is_empty());
+        let that = if sides.iter().any(|side| side.cut > 0) { " that was measured to its end" } else { "" };
         ensure!(
             !pairs.is_empty(),
-            "{} and {} have no figure of the same command in common",
+            "{} and {} have no figure of the same command in common{that}",
             self.first,
             self.second
         );
@@ -91,50 +100,40 @@ impl Compare {
             let all: Vec<_> = pairs.iter().map(Pair::as_json).collect();
             writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
         } else {
-            out.write_all(self.lines(&pairs, counts).as_bytes())?;
+            out.write_all(self.lines(&pairs, sides).as_bytes())?;
         }
         Ok(Exit::Done)
     }
 
-    /// Adds the values of a group to one side of the pairs; how many results it has.
+    /// Adds the values of a group to one side of the pairs.
     fn collect(
         &self,
         store: &Store,
         name: &str,
         pairs: &mut Vec<Pair>,
         side: impl Fn(&mut Pair) -> &mut Vec<f64>,
-    ) -> anyhow::Result<usize> {
-        let mut count = 0;
+    ) -> anyhow::Result<Group> {
+        let mut found = Group::default();
         let filter = Filter { command: self.command.clone(), ..group(store, name)? };
         store.each(&filter, |record| {
-            count += 1;
-            for f in figures(&record) {
-                let what = What { name: f.name, kind: f.kind, version: f.version, way: f.way };
-                let at = pairs.iter().position(|pair| pair.what == what).unwrap_or_else(|| {
-                    pairs.push(Pair { what, first: Vec::new(), second: Vec::new() });
-                    pairs.len() - 1
-                });
-                let values = side(&mut pairs[at]);
-                if values.len() < MOST_VALUES {
-                    values.push(f.value);
-                }
-            }
+            found.results += 1;
+            found.cut += usize::from(!take(&record, pairs, &side));
             ControlFlow::Continue(())
         })?;
         ensure!(
-            count > 0,
+            found.results > 0,
             "no result is labelled or named {name}; 'netaware results list' shows what there is"
         );
-        Ok(count)
+        Ok(found)
     }
 
-    fn lines(&self, pairs: &[Pair], [first, second]: [usize; 2]) -> String {
+    fn lines(&self, pairs: &[Pair], [first, second]: [Group; 2]) -> String {
         let paint = Paint::for_stdout(self.paint.color);
         let results = |n: usize| if n == 1 { "1 result".to_owned() } else { format!("{n} results") };
         let clean = |name: &str| name.chars().filter(|c| !c.is_control()).collect::<String>();
         let who = [
-            format!("{}, {}", clean(&self.first), results(first)),
-            format!("{}, {}", clean(&self.second), results(second)),
+            format!("{}, {}", clean(&self.first), results(first.results)),
+            format!("{}, {}", clean(&self.second), results(second.results)),
         ];
         let mut lines = format!("{}\n{}\n\n", paragraph("A  ", &who[0]), paragraph("B  ", &who[1]));
         let titles = ["median A", "median B", "B - A, 95 % interval", ""].map(str::to_owned);
@@ -150,8 +149,38 @@ impl Compare {
             lines.push_str(pair.line().trim_end());
             lines.push('\n');
         }
+        if let Some(cut) = cut(first, second) {
+            lines.push_str(&paint.faint(&cut));
+            lines.push('\n');
+        }
         lines
     }
+}
+
+/// Adds the figures of a record that were measured to their end to one side of the pairs; returns
+/// whether nothing was left out, and it did not fail without any figure.
+fn take(record: &Record, pairs: &mut Vec<Pair>, side: impl Fn(&mut Pair) -> &mut Vec<f64>) -> bool {
+    let figures = figures(record);
+    let has_failed = record.outcome == Outcome::Failed && figures.is_empty();
+    let is_whole = figures.iter().all(|figure| figure.is_whole) && !has_failed;
+    for figure in figures.into_iter().filter(|figure| figure.is_whole) {
+        let what = What { name: figure.name, kind: figure.kind, version: figure.version, way: figure.way };
+        let at = pairs.iter().position(|pair| pair.what == what).unwrap_or_else(|| {
+            pairs.push(Pair { what, first: Vec::new(), second: Vec::new() });
+            pairs.len() - 1
+        });
+        let values = side(&mut pairs[at]);
+        if values.len() < MOST_VALUES {
+            values.push(figure.value);
+        }
+    }
+    is_whole
+}
+
+/// Says of how many results figures were left out, where there are any.
+fn cut(first: Group, second: Group) -> Option<String> {
+    let what = "results of which a figure was left out, failed or broken off";
+    (first.cut + second.cut > 0).then(|| format!("  {what}: A {}, B {}", first.cut, second.cut))
 }
 
 impl Pair {
@@ -246,6 +275,24 @@ mod tests {
         assert_eq!(pair("tcp", Kind::Rate, &low, &high).verdict(), Some("B better"));
         assert_eq!(pair("tcp", Kind::Rate, &high, &low).verdict(), Some("A better"));
         assert_eq!(pair("tcp", Kind::Rate, &low, &low).verdict(), None);
+    }
+
+    #[test]
+    fn a_rate_of_a_transfer_that_broke_off_is_not_compared() {
+        let mut pairs = Vec::new();
+        let mut record = crate::render::fixture::udp();
+        assert!(take(&record, &mut pairs, |pair| &mut pair.first));
+        let had: Vec<usize> = pairs.iter().map(|pair| pair.first.len()).collect();
+        assert!(!had.is_empty());
+        for version in &mut record.versions {
+            version.udp[0].outcome = Outcome::Failed;
+        }
+        assert!(!take(&record, &mut pairs, |pair| &mut pair.first));
+        assert_eq!(pairs.iter().map(|pair| pair.first.len()).collect::<Vec<_>>(), had);
+        let (whole, broken) = (Group { results: 2, cut: 0 }, Group { results: 2, cut: 1 });
+        let said = "  results of which a figure was left out, failed or broken off: A 0, B 1";
+        assert_eq!((cut(whole, whole), cut(whole, broken).as_deref()), (None, Some(said)));
+        assert!(said.len() <= 80);
     }
 
     #[test]

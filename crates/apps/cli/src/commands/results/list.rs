@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::{Absent, Place, local};
 use crate::exit::Exit;
 use crate::flags::output::{LONGEST_LABEL, TextOrJson};
+use crate::flags::quantity;
 use crate::measure::short_id;
 use crate::render;
 use crate::sink;
@@ -32,7 +33,7 @@ pub(super) struct List {
     #[arg(long, value_name = "ID")]
     series: Option<String>,
     /// At most so many
-    #[arg(short = 'n', long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", default_value = "20", value_parser = quantity::whole::<u32>(1..=u64::from(u32::MAX)))]
     limit: u32,
     /// text or json
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true)]

@@ -1,8 +1,8 @@
 //! The figures of a record that pictures of a series show, in base units.
 
 use netaware_record::{
-    DelaySummary, Direction, Interval, IpVersion, LatencyResult, MatrixProtocol, MatrixResult, Record,
-    TcpResult, UdpResult, VersionResult,
+    DelaySummary, Direction, Interval, IpVersion, LatencyResult, MatrixProtocol, MatrixResult, Outcome,
+    Record, TcpResult, UdpResult, VersionResult,
 };
 use netaware_units::{BitRate, Span};
 
@@ -74,10 +74,45 @@ pub(crate) struct Reading {
     pub(crate) value: f64,
 }
 
-/// All of one record.
-pub(super) fn of(record: &Record) -> Vec<Reading> {
+/// All of one record that was measured to its end, and whether that is all there is: a point that
+/// failed is no point of the curve, and neither is the rate until a transfer broke off.
+pub(super) fn of(record: &Record) -> (Vec<Reading>, bool) {
     let burst = record.request.options.get("burst").and_then(|burst| burst.parse().ok()).unwrap_or(1.0);
-    record.versions.iter().flat_map(|version| of_version(version, burst)).collect()
+    let mut is_whole = true;
+    let readings = record.versions.iter().flat_map(|version| {
+        let (whole, are_all) = whole_parts(version);
+        is_whole &= are_all;
+        of_version(&whole, burst)
+    });
+    let readings: Vec<Reading> = readings.collect();
+    let has_failed = record.outcome == Outcome::Failed && readings.is_empty();
+    (readings, is_whole && !has_failed)
+}
+
+/// A result without what failed or broke off, and whether nothing did.
+fn whole_parts(result: &VersionResult) -> (VersionResult, bool) {
+    if result.unreachable.is_some() {
+        return (VersionResult::new(result.version), !result.has_figures());
+    }
+    let mut whole = result.clone();
+    whole.tcp.retain(|tcp| tcp.outcome != Outcome::Failed);
+    whole.udp.retain(|udp| udp.outcome != Outcome::Failed);
+    for phase in &result.failed_phases {
+        match phase.stage.as_str() {
+            "measure throughput" => {
+                whole.udp.clear();
+                whole.matrix.clear();
+            }
+            "send trains" => whole.path_rates.clear(),
+            "measure latency" | "open the echo connection" | "attach a UDP flow" => {
+                (whole.latency, whole.latency_tcp) = (None, None);
+            }
+            _ => {}
+        }
+    }
+    let are_all = result.failed_phases.is_empty()
+        && (whole.tcp.len(), whole.udp.len()) == (result.tcp.len(), result.udp.len());
+    (whole, are_all)
 }
 
 fn of_version(result: &VersionResult, burst: f64) -> Vec<Reading> {
