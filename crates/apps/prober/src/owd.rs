@@ -1,7 +1,7 @@
 //! `netaware owd`: delay and loss of each way, by STAMP packets.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr};
+use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
