@@ -356,8 +356,9 @@ fn why_forgotten(apart: Span) -> String {
         );
     }
     format!(
-        "something on the way drops a flow of UDP after a number of bytes or a time, or an address translator was \
-         started again (requests were {apart} apart, so that no flow was forgotten for its silence)"
+        "something on the way drops a flow of UDP after a number of bytes or a time, or an address translator that \
+         was started again has given the flow another port (requests were {apart} apart, so that no flow was \
+         forgotten for its silence)"
     )
 }
 
