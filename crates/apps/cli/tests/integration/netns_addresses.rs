@@ -180,7 +180,7 @@ fn what_this_hosts_own_firewall_drops_of_one_protocol_or_in_part_is_not_lost() {
     let _responders = [responder(&blocked, &[]), responder(&in_part, &[])];
     let (v4, v6) = (blocked.right().v4().to_string(), in_part.right().v6().to_string());
     let reach = start(&blocked, &["reach", &v4, "--tcp-port", "14233", "-t", "1s"]);
-    let silent = start(&blocked, &["reach", &v4, "--tcp-port", "14233", "-t", "1s", "--no-tcp"]);
+    let silent = start(&blocked, &["reach", &v4, "-t", "1s", "--no-tcp"]);
     let latency = start(&blocked, &["latency", &v4, "-c", "5"]);
     let stream = ["udp", &v6, "-t", "1s", "-b", "2M", "-l", "1000", "--expect", "udp.loss<0.1%"];
     let udp = start(&in_part, &stream);
