@@ -107,6 +107,8 @@ impl Collector for Scrape {
 
 type OfProbe<T> = fn(&ProbeView) -> T;
 type CountOf<T> = fn(&T) -> u64;
+/// What a family says of the last run of an active task.
+type MarkOf = fn(&LatestView) -> f64;
 
 impl Scrape {
     fn own(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -275,7 +277,7 @@ impl Scrape {
                 }
             }
         }
-        let marks: [(&str, &str, fn(&LatestView) -> f64); 2] = [
+        let marks: [(&str, &str, MarkOf); 2] = [
             (
                 "failed",
                 "1 where what an active task did last failed or broke off, over one IP version at least",
