@@ -355,26 +355,57 @@ pub(super) fn came_faster(udp: &UdpResult) -> Option<String> {
 
 /// That what was not lost came at a lower rate than it was sent with: without that, the rates and
 /// the share of losses seem to contradict each other. `varies` is by how much the idle path's
-/// delay does: the last datagram may be as much later than the first one without any queue.
+/// delay does: the last datagram may be as much later than the first one without any queue. A queue
+/// is named only where the arrivals show one: jitter and a longer route make a stream longer, too.
 pub(super) fn came_slower(udp: &UdpResult, varies: Span) -> Option<String> {
     let (sender, receiver) = (udp.sender.as_ref()?, udp.receiver.as_ref()?);
     let (sent, came, loss) = (udp.sent_rate?, udp.goodput?, udp.loss.ratio?);
     let (left, arrived) = (sender.elapsed, receiver.elapsed);
+    let longer = arrived - left;
     let without_queue = sent.0 as f64 * (1.0 - loss.estimate);
     // Datagrams that the sender's own system refused in between show no queue on the path.
     let is_refused = sender.refusals.iter().any(|refusal| refusal.not_sent > 0);
-    let is_slower =
-        udp.loss.unknown == 0 && !is_refused && arrived > left && arrived - left >= NOTICEABLE.max(varies);
+    let is_slower = udp.loss.unknown == 0 && !is_refused && longer >= NOTICEABLE.max(varies);
     (is_slower && (came.0 as f64) < without_queue * SLOWED).then(|| {
+        let pause = longest_pause(receiver).filter(|pause| *pause >= longer / 2);
+        let why = match pause {
+            None if came_steadily_slower(sender, receiver, loss.estimate) => {
+                "a queue on the path filled".to_owned()
+            }
+            None => later_at_the_end(longer),
+            Some(pause) => {
+                format!("{}, and for {pause} in between nothing came", later_at_the_end(longer))
+            }
+        };
         format!(
-            "UDP {} was sent at {sent} within {left}, and what of it was not lost came at {came} within {arrived}: a \
-             queue on the path filled",
+            "UDP {} was sent at {sent} within {left}, and what of it was not lost came at {came} within {arrived}: {why}",
             udp.pedigree.direction.name()
         )
     })
 }
 
-/// A queue that keeps a stream this much longer is no jitter.
+/// What is so of each stream that took longer to come than to be sent.
+fn later_at_the_end(longer: Span) -> String {
+    format!("what came last was delayed by up to {longer} more than what came first")
+}
+
+/// By how much the longest gap between arrivals exceeds a usual one: where it makes up for most of
+/// what a stream took longer, the delay rose in one step.
+fn longest_pause(receiver: &UdpReceiverEnd) -> Option<Span> {
+    receiver.gaps.map(|gaps| gaps.max - gaps.p50)
+}
+
+/// Whether most datagrams came further apart than losses alone would make them, and in order, as
+/// they leave a queue that is filling. Delays that vary make some gaps longer and others shorter,
+/// and let datagrams overtake each other.
+fn came_steadily_slower(sender: &UdpSenderEnd, receiver: &UdpReceiverEnd, lost: f64) -> bool {
+    let sent_apart = sender.elapsed.nanos() as f64 / sender.sent.max(1) as f64;
+    let is_in_order = receiver.reordered.unwrap_or(0).saturating_mul(10) < receiver.received;
+    let is_further = |gap: Span| gap.nanos() as f64 * (1.0 - lost) * SLOWED >= sent_apart;
+    is_in_order && receiver.gaps.is_some_and(|gaps| is_further(gaps.p50))
+}
+
+/// A stream that takes so little longer is one on any path.
 const NOTICEABLE: Span = Span::from_millis(20);
 /// The share of what was sent and not lost below which the rates seem to contradict the losses.
 const SLOWED: f64 = 0.9;
@@ -707,20 +738,49 @@ mod tests {
         assert!((cut.goodput.unwrap().0 as f64 / cut.sent_rate.unwrap().0 as f64 - 1.0).abs() < 0.01);
     }
 
+    /// A stream of 375 datagrams within 420 ms, of which 289 came within this time.
+    fn slower(elapsed_ms: i64, gaps: Option<GapSummary>, reordered: u64) -> UdpResult {
+        let sender = UdpSenderEnd { elapsed: Span::from_millis(420), ..sender(375, 0) };
+        let elapsed = Span::from_millis(elapsed_ms);
+        let reordered = Some(reordered);
+        let receiver = UdpReceiverEnd { elapsed, gaps, reordered, ..receiver(289, None) };
+        let ended = Ended { udp_sender: Some(sender), udp_receiver: Some(receiver), ..Ended::default() };
+        results(PATH, &[round(ended)]).remove(0)
+    }
+
+    /// Half of the gaps between arrivals are no longer than `p50_us`.
+    fn gaps_of(p50_us: i64, max_ms: i64) -> GapSummary {
+        let (p50, max) = (Span::from_micros(p50_us), Span::from_millis(max_ms));
+        GapSummary { count: 288, p50, max, ..GapSummary::default() }
+    }
+
     /// One flow of 6 Mbit/s was sent at 10.5: 23 % were lost, and the rate was 44 % lower.
     #[test]
     fn a_rate_below_what_was_sent_and_not_lost_says_that_a_queue_filled() {
-        let of = |elapsed_ms| {
-            let sender = UdpSenderEnd { elapsed: Span::from_millis(420), ..sender(375, 0) };
-            let receiver = UdpReceiverEnd { elapsed: Span::from_millis(elapsed_ms), ..receiver(289, None) };
-            let ended = Ended { udp_sender: Some(sender), udp_receiver: Some(receiver), ..Ended::default() };
-            results(PATH, &[round(ended)]).remove(0)
-        };
+        let queue = Some(gaps_of(2000, 3));
         let want = "UDP up was sent at 10.5 Mbit/s within 420 ms, and what of it was not lost came at 5.89 Mbit/s \
                     within 576 ms: a queue on the path filled";
-        assert_eq!(came_slower(&of(576), Span::ZERO).as_deref(), Some(want));
-        assert_eq!(came_slower(&of(430), Span::ZERO), None);
-        assert_eq!(came_slower(&of(576), Span::from_millis(160)), None, "the path jitters by as much");
+        assert_eq!(came_slower(&slower(576, queue, 0), Span::ZERO).as_deref(), Some(want));
+        assert_eq!(came_slower(&slower(430, queue, 0), Span::ZERO), None);
+        let jitters = came_slower(&slower(576, queue, 0), Span::from_millis(160));
+        assert_eq!(jitters, None, "the path jitters by as much");
+    }
+
+    /// "A queue on the path filled", where delays varied by 150 ms and where a route became longer.
+    #[test]
+    fn jitter_and_a_longer_route_are_not_called_a_queue() {
+        let late = "what came last was delayed by up to 156 ms more than what came first";
+        let paused = format!("{late}, and for 148 ms in between nothing came");
+        for (gaps, reordered, want) in [
+            (Some(gaps_of(800, 20)), 220, late),
+            (Some(gaps_of(2000, 20)), 220, late),
+            (Some(gaps_of(1100, 20)), 0, late),
+            (None, 0, late),
+            (Some(gaps_of(2000, 150)), 0, paused.as_str()),
+        ] {
+            let said = came_slower(&slower(576, gaps, reordered), Span::ZERO).unwrap();
+            assert!(said.ends_with(&format!(" within 576 ms: {want}")), "{said}");
+        }
     }
 
     #[test]

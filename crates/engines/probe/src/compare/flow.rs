@@ -74,6 +74,10 @@ pub(super) fn one_round_is_too_few(samples: &RoundSamples, rounds: usize) -> Opt
             "it comes from one round, and one transfer fills a queue that the next one leaves empty"
                 .to_owned(),
         ),
+        Metric::TcpParallel if !is_long && loads.beside.is_none() => Some(format!(
+            "it comes from one round of {observed}, and there is no transfer with one stream over both versions that \
+             could show the same"
+        )),
         Metric::TcpParallel if !is_long && !differ_much(loads) => Some(format!(
             "it comes from one round of {observed}, and the transfers with one stream do not show the same by far"
         )),
@@ -252,9 +256,15 @@ mod tests {
                 loads: Some(loads(rates, Some(beside), 300)),
                 ..samples(Metric::TcpParallel, of(rates[0]), of(rates[1]))
             };
-            assert_eq!(judged(&found).favours, want, "{rates:?}");
-            let unknown = RoundSamples { loads: Some(loads(rates, None, 300)), ..found };
-            assert_eq!(judged(&unknown).favours, Preference::NoDifferenceShown);
+            let with_one = judged(&found);
+            assert_eq!(with_one.favours, want, "{rates:?}");
+            let is_told = |doubt: &str| doubt.contains("the transfers with one stream do not show the same");
+            assert!(with_one.doubt.is_none_or(|doubt| is_told(&doubt)), "{rates:?}");
+            // Where they were left out, nothing is said of what they show.
+            let unknown = judged(&RoundSamples { loads: Some(loads(rates, None, 300)), ..found });
+            assert_eq!(unknown.favours, Preference::NoDifferenceShown);
+            let doubt = unknown.doubt.unwrap();
+            assert!(!is_told(&doubt) && doubt.contains("there is no transfer with one stream"), "{doubt}");
         }
     }
 
