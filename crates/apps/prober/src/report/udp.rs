@@ -13,6 +13,7 @@ use netaware_stats::ceasing::Ceased;
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 use netaware_wire::ethernet;
 
+use super::comparison::is_outage;
 use super::{Load, NOT_REPORTED, Path, mean_rate, worst};
 use crate::bulk::GAVE_WAY;
 use crate::transfer::UdpRound;
@@ -66,6 +67,7 @@ fn result(
         }),
         _ => Limit::new(LimitedBy::Unknown, NOT_REPORTED),
     };
+    let limit = as_in_an_outage(limit, rounds);
     let goodput = mean_rate(arrived.iter().map(Arrived::within));
     Some(UdpResult {
         pedigree: Pedigree {
@@ -98,6 +100,16 @@ fn result(
         sender,
         receiver,
     })
+}
+
+/// What the network lost in an outage says nothing of the rate that the path carries.
+fn as_in_an_outage(limit: Limit, rounds: &[&UdpRound]) -> Limit {
+    let mut losing = rounds.iter().filter(|round| lost_in(round) > 0);
+    if limit.by != LimitedBy::Network || !losing.all(|round| is_outage(round)) {
+        return limit;
+    }
+    let evidence = format!("{}; most of them in a few rows, as in an outage", limit.evidence);
+    Limit { evidence, ..limit }
 }
 
 /// The sum of what ends counted; `None` where one of them did not: a part is not the whole.
@@ -145,6 +157,32 @@ pub(super) fn came_at(round: &UdpRound) -> Option<BitRate> {
 /// Datagrams of a round that are known to be lost.
 pub(super) fn lost_in(round: &UdpRound) -> u64 {
     loss_split::split(sent_in(round), round.ended.udp_receiver.as_ref()).lost
+}
+
+/// Datagrams at the end of a round that were lost and are in no row of the receiver's: the marks of
+/// the stream's end may have been lost together with its last datagrams. None of what nobody
+/// observed.
+pub(super) fn lost_at_the_end(round: &UdpRound) -> u64 {
+    let receiver = round.ended.udp_receiver.as_ref().filter(|end| end.observed.is_none());
+    let Some(receiver) = receiver else { return 0 };
+    let rows = receiver.loss_runs.iter().map(|(length, times)| length.saturating_mul(*times));
+    lost_in(round).saturating_sub(rows.fold(0, u64::saturating_add))
+}
+
+/// The same where what came before had come as fast as it was sent: an outage cut the stream off,
+/// and no queue held its end up until nobody waited for it any more. Zero where it was not so, and
+/// where nothing came at all.
+pub(super) fn cut_off(round: &UdpRound) -> u64 {
+    let ends = round.ended.udp_sender.as_ref().zip(round.ended.udp_receiver.as_ref());
+    let came_in_time = ends.is_some_and(|(sender, receiver)| {
+        if receiver.received == 0 {
+            return false;
+        }
+        let until = receiver.highest as f64 / sender.sent.max(1) as f64;
+        let sent_within = sender.elapsed.nanos() as f64 * until;
+        receiver.elapsed.nanos() as f64 * SLOWED <= sent_within + NOTICEABLE.nanos() as f64
+    });
+    if came_in_time { lost_at_the_end(round) } else { 0 }
 }
 
 /// Over which time a round was sent, and how many datagrams were due in it: those that left, from
@@ -550,6 +588,7 @@ mod tests {
         assert!(result.limit.evidence.contains("the receiver did not run for 1.00 s"), "{:?}", result.limit);
         let (said, result) = of(0, none);
         assert_eq!((said.len(), result.loss.network, result.limit.by), (0, Some(400), LimitedBy::Network));
+        assert!(result.limit.evidence.ends_with("in a few rows, as in an outage"), "{:?}", result.limit);
     }
 
     #[test]
