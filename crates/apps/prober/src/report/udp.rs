@@ -102,13 +102,13 @@ fn result(
     })
 }
 
-/// What the network lost in an outage says nothing of the rate that the path carries.
+/// What the network lost in a few rows, as in an outage, is not lost because of the rate.
 fn as_in_an_outage(limit: Limit, rounds: &[&UdpRound]) -> Limit {
     let mut losing = rounds.iter().filter(|round| lost_in(round) > 0);
     if limit.by != LimitedBy::Network || !losing.all(|round| is_outage(round)) {
         return limit;
     }
-    let evidence = format!("{}; most of them in a few rows, as in an outage", limit.evidence);
+    let evidence = format!("{}; most of them in a few rows, which says nothing of the rate", limit.evidence);
     Limit { evidence, ..limit }
 }
 
@@ -588,7 +588,11 @@ mod tests {
         assert!(result.limit.evidence.contains("the receiver did not run for 1.00 s"), "{:?}", result.limit);
         let (said, result) = of(0, none);
         assert_eq!((said.len(), result.loss.network, result.limit.by), (0, Some(400), LimitedBy::Network));
-        assert!(result.limit.evidence.ends_with("in a few rows, as in an outage"), "{:?}", result.limit);
+        assert!(
+            result.limit.evidence.ends_with("in a few rows, which says nothing of the rate"),
+            "{:?}",
+            result.limit
+        );
     }
 
     #[test]

@@ -200,8 +200,10 @@ pub(in crate::report) fn is_outage(round: &UdpRound) -> bool {
 
 /// What an outage cut off from the streams of one direction, as rows of losses.
 fn cut_off(found: &Findings, direction: Direction) -> impl Iterator<Item = (u64, u64)> {
-    let rounds = found.udp.iter().filter(move |round| round.order.plan.direction == direction);
-    rounds.map(|round| (report_udp::cut_off(round), 1))
+    // What drops each flow after a volume is no outage.
+    let rounds = found.udp.iter().filter(move |_| found.volume.is_none());
+    let own = rounds.filter(move |round| round.order.plan.direction == direction);
+    own.map(|round| (report_udp::cut_off(round), 1))
 }
 
 /// How many times the rate of one stream several had, over either version, where these are unlike
