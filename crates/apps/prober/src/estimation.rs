@@ -8,7 +8,7 @@ use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::volley::Calibration;
 use netaware_path::available::Search;
-use netaware_path::{Careful, Instrument, RateMethod, Use};
+use netaware_path::{Careful, Instrument, NoFigure, RateMethod, Use};
 use netaware_record::{CpuUse, Direction, Interval, IpVersion, PathMetric, Record};
 use netaware_stats::ceasing::Ceased;
 use netaware_units::{BitRate, ByteCount, Mono, Span};
@@ -217,6 +217,10 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
             watch.foretell(request.time * (ways * alive));
         }
         watch.announce(with_opening(request.time, exchange) * (ways * alive), exchange);
+        let farthest = lanes.iter().filter(|lane| lane.is_alive()).map(Lane::round_trip).max();
+        if let Some(note) = farthest.and_then(|round_trip| too_far_for(request, round_trip)) {
+            watch.tell(Progress::Longer(note));
+        }
         if let Some(lane) = lanes.iter().find(|lane| lane.is_alive()) {
             // Somebody answers: what is to be said is said now.
             watch.phase(request.metric().name(), Some(lane.version));
@@ -509,6 +513,38 @@ fn left_of(time: Span, opening: Span) -> Span {
     if opening * 20 <= time { time } else { (time - opening).max(time / 2) }
 }
 
+/// The time to ask for, so that so much of it is left for a method.
+fn asking(left: Span, opening: Span) -> Span {
+    if opening * 20 <= left { left } else { (left + opening).min(left * 2) }
+}
+
+/// The same of a method that says what time would have been enough for it.
+fn with_time_to_open(why: NoFigure, opening: Span) -> NoFigure {
+    match why {
+        NoFigure::TooShort { carried, enough } => {
+            NoFigure::TooShort { carried, enough: enough.map(|enough| asking(enough, opening)) }
+        }
+        other => other,
+    }
+}
+
+/// That a method has no time for its volleys over a path of this round trip, with the time to ask
+/// for: it waits for the answer to each. A method that tracks a path has a figure at any time.
+fn too_far_for(request: &EstimationRequest, round_trip: Span) -> Option<String> {
+    let round_trip = round_trip.or_zero();
+    let opening = round_trip * OPENING_TRIPS;
+    let left = left_of(request.time, opening);
+    let volleys = round_trip * i64::from(request.rate_method().needs().rounds);
+    (volleys > left && !request.tracks()).then(|| {
+        // As a method says itself what would have been enough: two round trips and a fifth more.
+        let enough = asking(volleys * 12 / 5, opening).secs_f64().ceil();
+        format!(
+            "at a round trip of {round_trip} the volleys of this method take about {volleys}, and {left} are left for \
+             them: there may be no figure, or a rough one; -t {enough}s or more would be enough"
+        )
+    })
+}
+
 /// What a method takes that was asked for `time`, opening and ending included.
 fn with_opening(time: Span, round_trip: Span) -> Span {
     let opening = round_trip.or_zero() * OPENING_TRIPS;
@@ -558,5 +594,32 @@ mod tests {
         let ten = Span::from_secs(10);
         let takes = |rtt_ms| with_opening(ten, Span::from_millis(rtt_ms)).nanos() / 1_000_000;
         assert_eq!([takes(0), takes(20), takes(300), takes(3000)], [10_000, 10_180, 10_000, 32_000]);
+    }
+    /// `capacity` over 2.6 s took 46 s, had no figure, and said only then that it had no time.
+    #[test]
+    fn a_path_that_is_too_far_for_the_time_is_said_to_be_before_anything_is_sent() {
+        let request = EstimationRequest::new(Target::new("h"), Estimation::Capacity(CapacityMethod::Bulk));
+        let said = |ms| too_far_for(&request, Span::from_millis(ms));
+        assert_eq!(
+            said(2600).unwrap(),
+            "at a round trip of 2.60 s the volleys of this method take about 36.4 s, and 15.0 s are left for them: \
+             there may be no figure, or a rough one; -t 111s or more would be enough"
+        );
+        assert_eq!([said(0), said(300)], [None, None]);
+        let tracking =
+            EstimationRequest::new(Target::new("h"), Estimation::Available(AvailableMethod::Chirp));
+        assert_eq!(too_far_for(&tracking, Span::from_millis(2600)), None);
+    }
+
+    /// "-t 96s would be enough" left 72.6 s for a method that needs 96.
+    #[test]
+    fn a_time_that_is_said_to_be_enough_is_so_with_opening_and_ending() {
+        for (left, opening) in [(96_000, 23_400), (96_000, 100), (10_000, 18_000), (10_000, 501)] {
+            let [left, opening] = [left, opening].map(Span::from_millis);
+            assert!(left_of(asking(left, opening), opening) >= left, "{left} {opening}");
+        }
+        let short = |enough| NoFigure::TooShort { carried: None, enough: Some(Span::from_millis(enough)) };
+        assert_eq!(with_time_to_open(short(96_000), Span::from_millis(23_400)), short(119_400));
+        assert_eq!(with_time_to_open(NoFigure::Batched, Span::from_secs(9)), NoFigure::Batched);
     }
 }

@@ -652,6 +652,7 @@ fn warnings_of(
     }
     let outages = flow.log.outages(interval, unanswered).and_then(|it| it.in_words(owd.lost, "packets"));
     warnings.extend(outages.map(|text| format!("{name}: {text}")));
+    warnings.extend(report::owd::moved(version, &flow.log));
     warnings.extend(flow.log.restarts_in_words().map(|text| format!("{name}: {text}")));
     warnings.extend(flow.log.held_up_in_words().map(|text| format!("{name}: {text}")));
     if owd.lost_somewhere > 0 {

@@ -29,9 +29,16 @@ impl Outages {
     /// Of these rows, each of so many lost packets and so many times, among `sent` packets that
     /// were this far apart. It is not known which of them were in the midst.
     pub fn of(rows: &[(u64, u64)], sent: u64, apart: Span) -> Self {
+        Self::of_stream(rows, 0, sent, apart)
+    }
+
+    /// The same where the last packets were lost in a row of this length, which is in none of the
+    /// others.
+    pub fn of_stream(rows: &[(u64, u64)], at_the_end: u64, sent: u64, apart: Span) -> Self {
         let rows: Vec<Row> = rows
             .iter()
             .filter_map(|(length, times)| Some(Row { times: *times, ..Row::lost(*length, At::Midst)? }))
+            .chain(Row::lost(at_the_end, At::Edge))
             .collect();
         Self::among(&rows, sent, apart)
     }

@@ -14,8 +14,8 @@ use netaware_record::{Direction, IpVersion};
 use netaware_units::{Mono, Span};
 
 use super::{
-    Estimated, EstimationRequest, Opened, SLACK, Turn, allowed, headers, instrument, share_of,
-    told_cap_on_bytes, without_opening,
+    Estimated, EstimationRequest, OPENING_TRIPS, Opened, SLACK, Turn, allowed, headers, instrument, share_of,
+    told_cap_on_bytes, with_time_to_open, without_opening,
 };
 use crate::broke_off;
 use crate::host::Known;
@@ -180,7 +180,8 @@ fn finish(
         return None;
     }
     let disturbance = during.disturbance(direction, share_of(unstamped, received));
-    let found = estimator.conclusion();
+    let opening = lane.round_trip() * OPENING_TRIPS;
+    let found = estimator.conclusion().map_err(|why| with_time_to_open(why, opening));
     let method = found.as_ref().map_or_else(|_| request.method(), |answer| answer.method);
     let packet = instrument.largest;
     let host = known.honest(method, packet);

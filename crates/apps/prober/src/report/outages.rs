@@ -121,14 +121,11 @@ fn datagrams(rounds: &[UdpRound], direction: Direction) -> Part {
         let mut rows = receiver.loss_runs.clone();
         let told: u64 =
             rows.iter().map(|(length, times)| length.saturating_mul(*times)).fold(0, u64::saturating_add);
-        // The marks of the stream's end may have been lost together with its last datagrams. What
-        // broke off is told with its reason.
-        let at_the_end = if receiver.observed.is_none() && broken != Some(at) {
-            sender.sent.saturating_sub(receiver.received).saturating_sub(told)
-        } else {
-            0
-        };
-        rows.extend((at_the_end > 0).then_some((at_the_end, 1)));
+        // What broke off is told with its reason.
+        let is_broken = broken == Some(at);
+        let at_the_end = if is_broken { 0 } else { udp::lost_at_the_end(round) };
+        let cut_off = if is_broken { 0 } else { udp::cut_off(round) };
+        rows.extend((at_the_end > cut_off).then_some((at_the_end, 1)));
         let apart = sender.elapsed / i64::try_from(sender.sent).unwrap_or(i64::MAX).max(1);
         // A row that late datagrams shortened afterwards is told as it was when they were missing.
         let missing = told.saturating_add(at_the_end).min(sender.sent.saturating_sub(receiver.received));
@@ -136,7 +133,7 @@ fn datagrams(rounds: &[UdpRound], direction: Direction) -> Part {
         let whole = round.silence.filter(|silence| receiver.received == 0 && *silence >= sender.elapsed);
         let found = match whole {
             Some(silence) => Outages::of_all(sender.sent, sender.elapsed, silence),
-            None => Outages::of(&rows, sender.sent, apart),
+            None => Outages::of_stream(&rows, cut_off, sender.sent, apart),
         };
         // What may have come while the receiver did not run shows no outage of the path.
         if loss_split::may_be_of_absence(sender.sent, receiver) {
@@ -316,6 +313,19 @@ pub(super) mod tests {
         assert!(volume.is_some());
         assert_eq!(warning(&Findings { udp: udp(), volume, ..Findings::default() }), None);
         assert!(warning(&Findings { udp: udp(), ..Findings::default() }).is_some());
+    }
+
+    /// 65 of 247 datagrams fell into an outage that was longer than the rest of the stream.
+    #[test]
+    fn the_part_of_an_outage_that_cut_a_stream_off_is_said() {
+        let said = |came_within: Span| {
+            let mut round = stream(Direction::Reverse, vec![], 936);
+            round.ended.udp_receiver.as_mut().unwrap().elapsed = came_within;
+            warning(&Findings { udp: vec![round], ..Findings::default() })
+        };
+        let want = "nothing came for 64.0 ms: 64 of the 64 lost datagrams down fell into such an outage";
+        assert_eq!(said(Span::from_millis(936)).as_deref(), Some(want));
+        assert_eq!(said(Span::from_millis(1500)), None, "a queue may have held up what did not come");
     }
 
     #[test]

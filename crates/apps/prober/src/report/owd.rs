@@ -1,12 +1,13 @@
 //! One-way delay as the record has it.
 
 use netaware_probe::stamp::clock::{ClockMethod, ClockRelation, relate};
-use netaware_probe::stamp::report::Way;
+use netaware_probe::stamp::report::{StampLog, Way};
 use netaware_record::passive::ClockState;
 use netaware_record::{Direction, Health, IpVersion, Layer, OwdClock, OwdReflector, OwdResult, Pedigree};
 use netaware_units::{ByteCount, ClockSource, Span};
 use netaware_wire::stamp::ErrorEstimate;
 
+use super::route::Shift;
 use crate::owd::{Flow, OwdRequest};
 
 /// Of a flow that had answers.
@@ -53,6 +54,12 @@ pub(crate) fn result(version: IpVersion, request: &OwdRequest, flow: &Flow) -> O
             ..Health::default()
         },
     }
+}
+
+/// That the path's round trip rose or fell in the midst of a flow, and stayed so.
+pub(crate) fn moved(version: IpVersion, log: &StampLog) -> Option<String> {
+    let rtts: Vec<f64> = log.exchanges().iter().map(|it| it.rtt().nanos() as f64).collect();
+    Shift::of_idle(&rtts).map(|shift| shift.warning(version))
 }
 
 fn pedigree(version: IpVersion, clock: ClockSource, relation: Option<&ClockRelation>) -> Pedigree {

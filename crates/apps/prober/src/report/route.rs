@@ -3,14 +3,14 @@
 //! **Measures** the smallest round trip of each phase of one version: of idle requests, and of
 //! those beside each transfer with TCP's own, both of which begin before the transfer has filled a
 //! queue. **Assumes** that phases follow each other in the order told: idle requests, then
-//! transfers.
+//! transfers. The packets of one-way delays are as idle requests are: of their round trips no clock
+//! has to be compared with another.
 
 use netaware_probe::shift;
 use netaware_record::IpVersion;
 use netaware_units::Span;
 
 use super::{Findings, latency, tcp};
-use crate::echo::EchoRun;
 use crate::transfer::TcpRound;
 
 /// A round trip that rose or fell, and stayed so.
@@ -25,7 +25,7 @@ pub(super) struct Shift {
 impl Shift {
     /// The shift that the phases of one version show, if any.
     pub(super) fn of(found: &Findings) -> Option<Self> {
-        let idle: Vec<Span> = found.idle.iter().flat_map(parts).collect();
+        let idle: Vec<Span> = found.idle.iter().flat_map(|run| parts(&run.round.rtts_ns())).collect();
         let transfers: Vec<Option<Span>> = found.tcp.iter().map(least).collect();
         let known = transfers.iter().enumerate().filter_map(|(number, least)| Some((number, (*least)?)));
         let (numbers, least): (Vec<usize>, Vec<Span>) = known.unzip();
@@ -33,6 +33,12 @@ impl Shift {
         let first_transfer =
             shift.from.checked_sub(idle.len()).map(|from| numbers.get(from).copied().unwrap_or(usize::MAX));
         Some(Self { before: shift.before, after: shift.after, first_transfer })
+    }
+
+    /// The shift that the round trips of packets on an idle path show, in the order sent.
+    pub(super) fn of_idle(rtts_ns: &[f64]) -> Option<Self> {
+        let shift = shift::shift(&parts(rtts_ns))?;
+        Some(Self { before: shift.before, after: shift.after, first_transfer: None })
     }
 
     /// Whether the transfer with this number began after it, as all did where idle requests saw it.
@@ -75,8 +81,7 @@ impl Shift {
 }
 
 /// The smallest round trips of the parts of idle requests: a long run may see a change itself.
-fn parts(run: &EchoRun) -> Vec<Span> {
-    let rtts = run.round.rtts_ns();
+fn parts(rtts: &[f64]) -> Vec<Span> {
     if rtts.len() < MIN_REQUESTS {
         return Vec::new();
     }
@@ -107,6 +112,7 @@ mod tests {
     use super::super::outages::tests::answered_in;
     use super::*;
     use crate::bulk::Ended;
+    use crate::echo::EchoRun;
     use crate::transfer::TcpOrder;
     use netaware_record::{Direction, ReceiverTick, SenderTick};
     use netaware_units::ByteCount;
@@ -157,5 +163,23 @@ mod tests {
         let run = answered_in(400, |seq| if seq < 190 { 20 } else { 90 });
         let seen = Shift::of(&Findings { idle: vec![run], ..Findings::default() }).unwrap();
         assert!(seen.is_among_idle() && seen.has_moved(0));
+    }
+    /// A path of 20 ms each way, which became one of 300 ms, was said to vary, and no more.
+    #[test]
+    fn packets_of_one_way_delays_see_a_longer_route_too() {
+        let seen = |from: u32| {
+            let rtts: Vec<f64> = (0..600).map(|seq| if seq < from { 40.1e6 } else { 600.2e6 }).collect();
+            Shift::of_idle(&rtts).map(|shift| shift.warning(IpVersion::V4))
+        };
+        let said = seen(291).unwrap();
+        assert!(
+            said.starts_with(
+                "IPv4: the path's round trip rose in the midst, from about 40.1 ms to about 600 ms, and stayed so until \
+                 the end; its route has become longer"
+            ),
+            "{said}"
+        );
+        assert_eq!([seen(600), seen(590)], [None, None]);
+        assert_eq!(Shift::of_idle(&[]), None);
     }
 }

@@ -13,6 +13,7 @@ use netaware_stats::ceasing::Ceased;
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 use netaware_wire::ethernet;
 
+use super::comparison::is_outage;
 use super::{Load, NOT_REPORTED, Path, mean_rate, worst};
 use crate::bulk::GAVE_WAY;
 use crate::transfer::UdpRound;
@@ -66,6 +67,7 @@ fn result(
         }),
         _ => Limit::new(LimitedBy::Unknown, NOT_REPORTED),
     };
+    let limit = as_in_an_outage(limit, rounds);
     let goodput = mean_rate(arrived.iter().map(Arrived::within));
     Some(UdpResult {
         pedigree: Pedigree {
@@ -98,6 +100,16 @@ fn result(
         sender,
         receiver,
     })
+}
+
+/// What the network lost in a few rows, as in an outage, is not lost because of the rate.
+fn as_in_an_outage(limit: Limit, rounds: &[&UdpRound]) -> Limit {
+    let mut losing = rounds.iter().filter(|round| lost_in(round) > 0);
+    if limit.by != LimitedBy::Network || !losing.all(|round| is_outage(round)) {
+        return limit;
+    }
+    let evidence = format!("{}; most of them in a few rows, which says nothing of the rate", limit.evidence);
+    Limit { evidence, ..limit }
 }
 
 /// The sum of what ends counted; `None` where one of them did not: a part is not the whole.
@@ -145,6 +157,32 @@ pub(super) fn came_at(round: &UdpRound) -> Option<BitRate> {
 /// Datagrams of a round that are known to be lost.
 pub(super) fn lost_in(round: &UdpRound) -> u64 {
     loss_split::split(sent_in(round), round.ended.udp_receiver.as_ref()).lost
+}
+
+/// Datagrams at the end of a round that were lost and are in no row of the receiver's: the marks of
+/// the stream's end may have been lost together with its last datagrams. None of what nobody
+/// observed.
+pub(super) fn lost_at_the_end(round: &UdpRound) -> u64 {
+    let receiver = round.ended.udp_receiver.as_ref().filter(|end| end.observed.is_none());
+    let Some(receiver) = receiver else { return 0 };
+    let rows = receiver.loss_runs.iter().map(|(length, times)| length.saturating_mul(*times));
+    lost_in(round).saturating_sub(rows.fold(0, u64::saturating_add))
+}
+
+/// The same where what came before had come as fast as it was sent: an outage cut the stream off,
+/// and no queue held its end up until nobody waited for it any more. Zero where it was not so, and
+/// where nothing came at all.
+pub(super) fn cut_off(round: &UdpRound) -> u64 {
+    let ends = round.ended.udp_sender.as_ref().zip(round.ended.udp_receiver.as_ref());
+    let came_in_time = ends.is_some_and(|(sender, receiver)| {
+        if receiver.received == 0 {
+            return false;
+        }
+        let until = receiver.highest as f64 / sender.sent.max(1) as f64;
+        let sent_within = sender.elapsed.nanos() as f64 * until;
+        receiver.elapsed.nanos() as f64 * SLOWED <= sent_within + NOTICEABLE.nanos() as f64
+    });
+    if came_in_time { lost_at_the_end(round) } else { 0 }
 }
 
 /// Over which time a round was sent, and how many datagrams were due in it: those that left, from
@@ -355,26 +393,57 @@ pub(super) fn came_faster(udp: &UdpResult) -> Option<String> {
 
 /// That what was not lost came at a lower rate than it was sent with: without that, the rates and
 /// the share of losses seem to contradict each other. `varies` is by how much the idle path's
-/// delay does: the last datagram may be as much later than the first one without any queue.
+/// delay does: the last datagram may be as much later than the first one without any queue. A queue
+/// is named only where the arrivals show one: jitter and a longer route make a stream longer, too.
 pub(super) fn came_slower(udp: &UdpResult, varies: Span) -> Option<String> {
     let (sender, receiver) = (udp.sender.as_ref()?, udp.receiver.as_ref()?);
     let (sent, came, loss) = (udp.sent_rate?, udp.goodput?, udp.loss.ratio?);
     let (left, arrived) = (sender.elapsed, receiver.elapsed);
+    let longer = arrived - left;
     let without_queue = sent.0 as f64 * (1.0 - loss.estimate);
     // Datagrams that the sender's own system refused in between show no queue on the path.
     let is_refused = sender.refusals.iter().any(|refusal| refusal.not_sent > 0);
-    let is_slower =
-        udp.loss.unknown == 0 && !is_refused && arrived > left && arrived - left >= NOTICEABLE.max(varies);
+    let is_slower = udp.loss.unknown == 0 && !is_refused && longer >= NOTICEABLE.max(varies);
     (is_slower && (came.0 as f64) < without_queue * SLOWED).then(|| {
+        let pause = longest_pause(receiver).filter(|pause| *pause >= longer / 2);
+        let why = match pause {
+            None if came_steadily_slower(sender, receiver, loss.estimate) => {
+                "a queue on the path filled".to_owned()
+            }
+            None => later_at_the_end(longer),
+            Some(pause) => {
+                format!("{}, and for {pause} in between nothing came", later_at_the_end(longer))
+            }
+        };
         format!(
-            "UDP {} was sent at {sent} within {left}, and what of it was not lost came at {came} within {arrived}: a \
-             queue on the path filled",
+            "UDP {} was sent at {sent} within {left}, and what of it was not lost came at {came} within {arrived}: {why}",
             udp.pedigree.direction.name()
         )
     })
 }
 
-/// A queue that keeps a stream this much longer is no jitter.
+/// What is so of each stream that took longer to come than to be sent.
+fn later_at_the_end(longer: Span) -> String {
+    format!("what came last was delayed by up to {longer} more than what came first")
+}
+
+/// By how much the longest gap between arrivals exceeds a usual one: where it makes up for most of
+/// what a stream took longer, the delay rose in one step.
+fn longest_pause(receiver: &UdpReceiverEnd) -> Option<Span> {
+    receiver.gaps.map(|gaps| gaps.max - gaps.p50)
+}
+
+/// Whether most datagrams came further apart than losses alone would make them, and in order, as
+/// they leave a queue that is filling. Delays that vary make some gaps longer and others shorter,
+/// and let datagrams overtake each other.
+fn came_steadily_slower(sender: &UdpSenderEnd, receiver: &UdpReceiverEnd, lost: f64) -> bool {
+    let sent_apart = sender.elapsed.nanos() as f64 / sender.sent.max(1) as f64;
+    let is_in_order = receiver.reordered.unwrap_or(0).saturating_mul(10) < receiver.received;
+    let is_further = |gap: Span| gap.nanos() as f64 * (1.0 - lost) * SLOWED >= sent_apart;
+    is_in_order && receiver.gaps.is_some_and(|gaps| is_further(gaps.p50))
+}
+
+/// A stream that takes so little longer is one on any path.
 const NOTICEABLE: Span = Span::from_millis(20);
 /// The share of what was sent and not lost below which the rates seem to contradict the losses.
 const SLOWED: f64 = 0.9;
@@ -519,6 +588,11 @@ mod tests {
         assert!(result.limit.evidence.contains("the receiver did not run for 1.00 s"), "{:?}", result.limit);
         let (said, result) = of(0, none);
         assert_eq!((said.len(), result.loss.network, result.limit.by), (0, Some(400), LimitedBy::Network));
+        assert!(
+            result.limit.evidence.ends_with("in a few rows, which says nothing of the rate"),
+            "{:?}",
+            result.limit
+        );
     }
 
     #[test]
@@ -707,20 +781,49 @@ mod tests {
         assert!((cut.goodput.unwrap().0 as f64 / cut.sent_rate.unwrap().0 as f64 - 1.0).abs() < 0.01);
     }
 
+    /// A stream of 375 datagrams within 420 ms, of which 289 came within this time.
+    fn slower(elapsed_ms: i64, gaps: Option<GapSummary>, reordered: u64) -> UdpResult {
+        let sender = UdpSenderEnd { elapsed: Span::from_millis(420), ..sender(375, 0) };
+        let elapsed = Span::from_millis(elapsed_ms);
+        let reordered = Some(reordered);
+        let receiver = UdpReceiverEnd { elapsed, gaps, reordered, ..receiver(289, None) };
+        let ended = Ended { udp_sender: Some(sender), udp_receiver: Some(receiver), ..Ended::default() };
+        results(PATH, &[round(ended)]).remove(0)
+    }
+
+    /// Half of the gaps between arrivals are no longer than `p50_us`.
+    fn gaps_of(p50_us: i64, max_ms: i64) -> GapSummary {
+        let (p50, max) = (Span::from_micros(p50_us), Span::from_millis(max_ms));
+        GapSummary { count: 288, p50, max, ..GapSummary::default() }
+    }
+
     /// One flow of 6 Mbit/s was sent at 10.5: 23 % were lost, and the rate was 44 % lower.
     #[test]
     fn a_rate_below_what_was_sent_and_not_lost_says_that_a_queue_filled() {
-        let of = |elapsed_ms| {
-            let sender = UdpSenderEnd { elapsed: Span::from_millis(420), ..sender(375, 0) };
-            let receiver = UdpReceiverEnd { elapsed: Span::from_millis(elapsed_ms), ..receiver(289, None) };
-            let ended = Ended { udp_sender: Some(sender), udp_receiver: Some(receiver), ..Ended::default() };
-            results(PATH, &[round(ended)]).remove(0)
-        };
+        let queue = Some(gaps_of(2000, 3));
         let want = "UDP up was sent at 10.5 Mbit/s within 420 ms, and what of it was not lost came at 5.89 Mbit/s \
                     within 576 ms: a queue on the path filled";
-        assert_eq!(came_slower(&of(576), Span::ZERO).as_deref(), Some(want));
-        assert_eq!(came_slower(&of(430), Span::ZERO), None);
-        assert_eq!(came_slower(&of(576), Span::from_millis(160)), None, "the path jitters by as much");
+        assert_eq!(came_slower(&slower(576, queue, 0), Span::ZERO).as_deref(), Some(want));
+        assert_eq!(came_slower(&slower(430, queue, 0), Span::ZERO), None);
+        let jitters = came_slower(&slower(576, queue, 0), Span::from_millis(160));
+        assert_eq!(jitters, None, "the path jitters by as much");
+    }
+
+    /// "A queue on the path filled", where delays varied by 150 ms and where a route became longer.
+    #[test]
+    fn jitter_and_a_longer_route_are_not_called_a_queue() {
+        let late = "what came last was delayed by up to 156 ms more than what came first";
+        let paused = format!("{late}, and for 148 ms in between nothing came");
+        for (gaps, reordered, want) in [
+            (Some(gaps_of(800, 20)), 220, late),
+            (Some(gaps_of(2000, 20)), 220, late),
+            (Some(gaps_of(1100, 20)), 0, late),
+            (None, 0, late),
+            (Some(gaps_of(2000, 150)), 0, paused.as_str()),
+        ] {
+            let said = came_slower(&slower(576, gaps, reordered), Span::ZERO).unwrap();
+            assert!(said.ends_with(&format!(" within 576 ms: {want}")), "{said}");
+        }
     }
 
     #[test]

@@ -74,6 +74,10 @@ pub(super) fn one_round_is_too_few(samples: &RoundSamples, rounds: usize) -> Opt
             "it comes from one round, and one transfer fills a queue that the next one leaves empty"
                 .to_owned(),
         ),
+        Metric::TcpParallel if !is_long && loads.beside.is_none() => Some(format!(
+            "it comes from one round of {observed}, and there is no transfer with one stream over both versions that \
+             could show the same"
+        )),
         Metric::TcpParallel if !is_long && !differ_much(loads) => Some(format!(
             "it comes from one round of {observed}, and the transfers with one stream do not show the same by far"
         )),
@@ -256,6 +260,25 @@ mod tests {
             let unknown = RoundSamples { loads: Some(loads(rates, None, 300)), ..found };
             assert_eq!(judged(&unknown).favours, Preference::NoDifferenceShown);
         }
+    }
+
+    /// They had been left out, and "do not show the same by far".
+    #[test]
+    fn transfers_with_one_stream_that_were_left_out_are_not_said_to_show_anything() {
+        let of = |mbits: f64| vec![mbits * 0.99e6, mbits * 1e6, mbits * 1.01e6, mbits * 1e6];
+        let why = |beside| {
+            let loads = Some(loads([37.8, 19.0], beside, 444));
+            judged(&RoundSamples { loads, ..samples(Metric::TcpParallel, of(37.8), of(19.0)) }).doubt.unwrap()
+        };
+        assert_eq!(
+            why(None),
+            "it comes from one round of 444 ms, and there is no transfer with one stream over both versions that could \
+             show the same"
+        );
+        assert!(
+            why(Some([38.3, 37.0]))
+                .ends_with("and the transfers with one stream do not show the same by far")
+        );
     }
 
     #[test]

@@ -130,10 +130,12 @@ impl Pair<'_> {
     fn udp_outage(&self, direction: Direction) -> Option<String> {
         let ratio =
             |result| share(result, direction).map_or(0.0, |share| share.part as f64 / share.of as f64);
-        let more = if ratio(self.v4) > ratio(self.v6) { self.v4 } else { self.v6 };
+        let (more, found) =
+            if ratio(self.v4) > ratio(self.v6) { (self.v4, self.f4) } else { (self.v6, self.f6) };
         let lost = share(more, direction)?.part;
         let ends = udp(more, direction).filter_map(|udp| udp.receiver.as_ref());
-        let (runs, of_runs) = in_few_rows(ends.flat_map(|end| end.loss_runs.iter().copied()), lost)?;
+        let rows = ends.flat_map(|end| end.loss_runs.iter().copied()).chain(cut_off(found, direction));
+        let (runs, of_runs) = in_few_rows(rows, lost)?;
         let (version, rows) = (more.version.name(), if runs == 1 { "row" } else { "rows" });
         Some(format!(
             "over {version} {of_runs} of the {lost} lost datagrams were lost in {runs} {rows}, as in an outage"
@@ -192,7 +194,16 @@ fn fell_into_silence(round: &UdpRound) -> bool {
 pub(in crate::report) fn is_outage(round: &UdpRound) -> bool {
     let ends = round.ended.udp_receiver.iter();
     let rows = ends.flat_map(|end| end.loss_runs.iter().copied());
+    let rows = rows.chain([(report_udp::cut_off(round), 1)]);
     fell_into_silence(round) || in_few_rows(rows, report_udp::lost_in(round)).is_some()
+}
+
+/// What an outage cut off from the streams of one direction, as rows of losses.
+fn cut_off(found: &Findings, direction: Direction) -> impl Iterator<Item = (u64, u64)> {
+    // What drops each flow after a volume is no outage.
+    let rounds = found.udp.iter().filter(move |_| found.volume.is_none());
+    let own = rounds.filter(move |round| round.order.plan.direction == direction);
+    own.map(|round| (report_udp::cut_off(round), 1))
 }
 
 /// How many times the rate of one stream several had, over either version, where these are unlike
@@ -245,6 +256,7 @@ pub(in crate::report) fn did_not_last(
             return None;
         }
         let rows = udp.receiver.iter().flat_map(|end| end.loss_runs.iter().copied());
+        let rows = rows.chain(cut_off(found, direction));
         if in_few_rows(rows, udp.loss.lost).is_some() {
             // An outage says nothing of the rate.
             return None;
@@ -353,6 +365,34 @@ mod tests {
         assert_eq!(doubt(900, false), None, "it lasted 1 s");
         let silent = doubt(3_000, true).unwrap();
         assert_eq!(silent, "over IPv6 nothing at all came for 3.00 s, as in an outage");
+    }
+
+    /// 26 % that an outage took from the end of a stream were said to be of a rate that the path did
+    /// not go on carrying: the marks of its end were lost with them, and the receiver had no row.
+    #[test]
+    fn an_outage_that_outlasted_a_stream_says_nothing_of_its_rate() {
+        let stream = |received: u64, came_within: i64| {
+            let mut round = outages::tests::stream(Direction::Reverse, vec![], received);
+            round.ended.udp_receiver.as_mut().unwrap().elapsed = Span::from_millis(came_within);
+            round
+        };
+        assert!(is_outage(&stream(740, 740)));
+        assert!(!is_outage(&stream(740, 1200)), "a queue may have held up what did not come");
+        assert!(!is_outage(&stream(1000, 1000)), "nothing was lost");
+        let of = |version, received: u64| {
+            let rounds = [stream(received, 740)];
+            let mut result = VersionResult::new(version);
+            let path = Path { version, across: Across::Network };
+            result.udp.extend(crate::report::udp::results(path, &rounds));
+            result
+        };
+        let (v4, v6, f4) = (of(IpVersion::V4, 1000), of(IpVersion::V6, 740), Findings::default());
+        let f6 = Findings { udp: vec![stream(740, 740)], ..Findings::default() };
+        let pair = Pair { v4: &v4, v6: &v6, f4: &f4, f6: &f6 };
+        assert_eq!(
+            pair.udp_outage(Direction::Reverse).unwrap(),
+            "over IPv6 260 of the 260 lost datagrams were lost in 1 row, as in an outage"
+        );
     }
 
     /// Three links of 200 Mbit/s, of which four streams met three over IPv4 and two over IPv6.

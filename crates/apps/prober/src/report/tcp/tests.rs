@@ -382,6 +382,31 @@ fn a_transfer_that_was_still_speeding_up_is_not_limited_by_the_network() {
     assert_eq!(of(&TcpRound { ended: settled, ..round }), None);
 }
 
+/// 14.6 Mbit/s of 19, over 444 ms, and nothing was said of its rising.
+#[test]
+fn a_rate_that_rose_slowly_in_all_of_what_counts_is_said_to_have() {
+    let said = |rates: &[u64], by, warm_up| {
+        let ticks = slices(rates);
+        let order = TcpOrder::new(Direction::Reverse, Span::from_millis(50));
+        let round = TcpRound { order, ended: Ended::default(), arrived: None, ran: None, load: None };
+        let measured = MeasuredRound { ticks: &ticks, warm_up, at_start: ByteCount(0) };
+        with_events(Limit::new(by, "nothing stands out"), &[&round], &[measured]).evidence
+    };
+    let rising = [4, 8, 10, 11, 13, 15, 17, 18, 19, 19];
+    let over = WarmUpEnd::SlowStartOver(2);
+    let rose =
+        "it came faster in the second half of what counts, so that its mean may be low; nothing stands out";
+    assert_eq!(said(&rising, LimitedBy::Unknown, over), rose);
+    for (rates, by, warm_up) in [
+        (&rising[..], LimitedBy::Network, over),
+        (&rising[..], LimitedBy::Unknown, WarmUpEnd::NeverEnded),
+        (&[4, 8, 19, 18, 19, 19, 18, 19, 19, 19][..], LimitedBy::Unknown, over),
+        (&[4, 8, 10, 19][..], LimitedBy::Unknown, over),
+    ] {
+        assert_eq!(said(rates, by, warm_up), "nothing stands out", "{rates:?} {warm_up:?}");
+    }
+}
+
 #[test]
 fn a_transfer_that_emptied_a_bucket_is_said_to_have() {
     let emptied = slices(&[80, 80, 79, 80, 80, 80, 14, 14, 14, 15, 14, 14, 14, 14, 14]);

@@ -19,11 +19,25 @@ pub(super) fn with_events(mut limit: Limit, rounds: &[&TcpRound], measured: &[Me
     if let Some(Outages { longest, .. }) = outage {
         limit.evidence = format!("nothing came for {longest} in its midst; {}", limit.evidence);
     }
-    let whole = rounds.iter().zip(measured).filter(|(round, _)| !is_cut(round)).map(|(_, measured)| measured);
-    if let Some(slowing) = slowing_down(whole) {
+    let whole = || rounds.iter().zip(measured).filter(|(round, _)| !is_cut(round)).map(|(_, it)| it);
+    if limit.by == LimitedBy::Unknown && whole().any(rose_to_its_end) {
+        limit.evidence = format!(
+            "it came faster in the second half of what counts, so that its mean may be low; {}",
+            limit.evidence
+        );
+    }
+    if let Some(slowing) = slowing_down(whole()) {
         limit.evidence = format!("{slowing}; {}", limit.evidence);
     }
     limit
+}
+
+/// Whether a transfer whose slow start was over, since it grew by less than a quarter from round to
+/// round, came faster by a quarter in the second half of what counts than in the first all the same.
+fn rose_to_its_end(measured: &MeasuredRound<'_>) -> bool {
+    let counted = measured.counted();
+    let is_over = measured.warm_up != warm_up::WarmUpEnd::NeverEnded;
+    is_over && counted.len() >= MIN_SLICES && warm_up::has_grown(counted)
 }
 
 /// The verdict of most rounds.
@@ -125,3 +139,6 @@ fn undecided(rounds: &[&TcpRound]) -> Limit {
     };
     Limit::new(LimitedBy::Unknown, why)
 }
+
+/// Of fewer slices one more or less decides.
+const MIN_SLICES: usize = 4;
