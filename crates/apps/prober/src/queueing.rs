@@ -8,6 +8,9 @@
 use netaware_stats::quantile;
 use netaware_units::Span;
 
+use crate::echo::EchoRun;
+use crate::request::Transport;
+
 /// The distance at which the path let requests through that went every `spacing`, `asked` of them,
 /// where their round trips, in nanoseconds in the order sent, grew by a quarter of the time that
 /// they took: more came than left. `None` where they did not queue.
@@ -39,6 +42,67 @@ pub(crate) fn slower(spacing: Span, served: Span) -> Option<Span> {
     (served * 4 > spacing * 5).then(|| served * 5 / 4)
 }
 
+/// The closest distance of answers to requests that were right behind each other, by the number of
+/// each and when it came: on a slow path all are as far apart as it takes to pass one. `None` where
+/// fewer than three came, or one was overtaken, which is jitter.
+pub(crate) fn served_closest(answers: &[(u64, Span)]) -> Option<Span> {
+    let has_enough = answers.len() >= 3 && !is_overtaken(answers);
+    let gaps = answers.windows(2).map(|pair| {
+        let [(before, left), (after, right)] = pair else { return Span::ZERO };
+        (*right - *left) / i64::try_from(after - before).unwrap_or(1).max(1)
+    });
+    gaps.min().filter(|closest| has_enough && *closest > Span::ZERO)
+}
+
+/// Whether an answer came before that to an earlier request, of answers in the order of the
+/// requests.
+pub(crate) fn is_overtaken(answers: &[(u64, Span)]) -> bool {
+    answers.windows(2).any(|pair| pair[1].1 < pair[0].1)
+}
+
+/// By how much more pairs of delays, in the order sent, rise than fall, as a share of all pairs:
+/// Kendall's tau. 1 in a queue that grows; 0.25 and more by chance in a few of a hundred runs of 20
+/// requests. Of many delays it takes evenly chosen ones.
+pub(crate) fn rise(delays: &[f64]) -> f64 {
+    let step = delays.len().div_ceil(MOST_COMPARED).max(1);
+    let some: Vec<f64> = delays.iter().copied().step_by(step).collect();
+    let (mut balance, mut pairs) = (0_i32, 0_i32);
+    for (n, before) in some.iter().enumerate() {
+        for after in &some[n + 1..] {
+            balance += i32::from(after > before) - i32::from(after < before);
+            pairs += 1;
+        }
+    }
+    f64::from(balance) / f64::from(pairs.max(1))
+}
+
+/// Whether half of the runs or more stood in a queue that grew while they lasted: they are not
+/// those of an idle path.
+pub(crate) fn fills_most(runs: &[EchoRun]) -> bool {
+    let is_queued = |run: &&EchoRun| {
+        let rtts = run.round.rtts_ns();
+        of_run(run).is_some() && rise(&rtts) >= STEADY_RISE
+    };
+    let of_udp = || runs.iter().filter(|run| run.transport == Transport::Udp);
+    let queued = of_udp().filter(is_queued).count();
+    queued > 0 && queued * 2 >= of_udp().count()
+}
+
+/// At which distance the path let the requests of a run through that queued behind each other.
+pub(crate) fn of_run(run: &EchoRun) -> Option<Span> {
+    let (apart, sent) = (run.order.shown_spacing(), run.round.counts().sent());
+    // A closed loop does not queue.
+    (apart > Span::ZERO).then(|| served_every(apart, sent, &run.round.rtts_ns()))?
+}
+
+/// What is said of requests that [`fills_most`] found.
+pub(crate) const OWN_QUEUE: &str = "the requests queued behind each other: their round trips are those of a queue that grew \
+     meanwhile, and are not compared";
+
+/// Two delays of three rise: chance does not make so many.
+const STEADY_RISE: f64 = 0.5;
+/// More tell nothing more.
+const MOST_COMPARED: usize = 64;
 /// Growth below this is jitter.
 const LEAST_GROWTH: Span = Span::from_millis(20);
 const LEAST_STEADY_GROWTH: Span = Span::from_millis(4);
