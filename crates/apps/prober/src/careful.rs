@@ -323,9 +323,8 @@ impl Ramp {
             return;
         }
         let has_just_shown_jitter = self.is_jittery && !was_jittery;
-        let goes_on = is_first
-            || has_just_shown_jitter
-            || (was_carried && !is_at_the_top && self.overruns == 0);
+        let goes_on =
+            is_first || has_just_shown_jitter || (was_carried && !is_at_the_top && self.overruns == 0);
         // Jitter says little of the path, which may have what every one is given.
         let least = if self.is_jittery { unknown(self.length) } else { SendRate::MIN };
         self.next = goes_on.then(|| seen.percent(200).max(least).min(self.ceiling));

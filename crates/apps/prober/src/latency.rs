@@ -451,11 +451,7 @@ fn is_loopback(lane: &Lane) -> bool {
 /// The same request with longer distances, if nobody typed those that it has and the path was seen
 /// to carry less: requests would fill a slow path, and their round trips would tell of the queue
 /// that they make. With it comes what it does and why, where the distances are longer.
-fn slowed(
-    request: &LatencyRequest,
-    lanes: &mut [Lane],
-    stop: &StopFlag,
-) -> (LatencyRequest, Option<String>) {
+fn slowed(request: &LatencyRequest, lanes: &mut [Lane], stop: &StopFlag) -> (LatencyRequest, Option<String>) {
     let as_it_is = (request.clone(), None);
     let Rhythm::Open { spacing, arrivals, seed } = request.rhythm else { return as_it_is };
     let is_udp = request.transports.contains(&Transport::Udp);
@@ -466,7 +462,8 @@ fn slowed(
     let mut slowest: Option<(Span, String)> = None;
     for lane in lanes.iter_mut().filter(|lane| lane.is_alive() && !is_loopback(lane)) {
         let seen = careful::seen(lane, &request.target, Direction::RoundTrip, length, rate, stop);
-        let Some(wanted) = careful_spacing(seen, length, rate, sessions).filter(|wanted| *wanted > spacing) else {
+        let Some(wanted) = careful_spacing(seen, length, rate, sessions).filter(|wanted| *wanted > spacing)
+        else {
             continue;
         };
         let version = lane.version.name();

@@ -80,12 +80,18 @@ pub(crate) fn rise(delays: &[f64]) -> f64 {
 /// those of an idle path.
 pub(crate) fn fills_most(runs: &[EchoRun]) -> bool {
     let is_queued = |run: &&EchoRun| {
-        let rtts = run.round.rtts_ns();
-        of_run(run).is_some() && rise(&rtts) >= STEADY_RISE
+        let (apart, sent) = (run.order.shown_spacing(), run.round.counts().sent());
+        grows(apart, sent, &run.round.rtts_ns())
     };
     let of_udp = || runs.iter().filter(|run| run.transport == Transport::Udp);
     let queued = of_udp().filter(is_queued).count();
     queued > 0 && queued * 2 >= of_udp().count()
+}
+
+/// Whether round trips are those of a queue that grew, beyond what chance and jitter make.
+pub(crate) fn grows(spacing: Span, asked: u64, rtts_ns: &[f64]) -> bool {
+    let has_queued = spacing > Span::ZERO && served_every(spacing, asked, rtts_ns).is_some();
+    has_queued && rise(rtts_ns) >= STEADY_RISE
 }
 
 /// At which distance the path let the requests of a run through that queued behind each other.
@@ -134,6 +140,29 @@ mod tests {
         // Of 60 requests each 5 ms 15 were answered, in a queue that was soon full.
         let full: Vec<f64> = (0..15_i32).map(|n| 20e6 + 30e6 * f64::from(n.min(5))).collect();
         assert_eq!(served_every(APART, 60, &full), Some(Span::from_millis(20)));
+    }
+
+    /// 24 requests each 50 ms on 8 kbit/s: twice what the path carries was its idle round trip.
+    #[test]
+    fn round_trips_of_a_growing_queue_are_not_those_of_an_idle_path() {
+        let apart = Span::from_millis(50);
+        let growing: Vec<f64> = (0..24).map(|n| 1180e6 + 42e6 * f64::from(n)).collect();
+        assert!((rise(&growing) - 1.0).abs() < 1e-9 && grows(apart, 24, &growing));
+        let even: Vec<f64> = (0..24).map(|n| 1180e6 + 4e6 * f64::from(n % 3)).collect();
+        assert!(!grows(apart, 24, &even) && rise(&even) < 0.2);
+        assert!(!grows(Span::ZERO, 24, &growing), "a closed loop does not queue");
+    }
+
+    #[test]
+    fn answers_to_requests_right_behind_each_other_show_what_one_of_them_takes() {
+        let answers = |millis: &[i64]| {
+            (0..).zip(millis).map(|(n, at)| (n, Span::from_millis(*at))).collect::<Vec<(u64, Span)>>()
+        };
+        let closest = |millis: &[i64]| served_closest(&answers(millis));
+        assert_eq!(closest(&[1180, 1272, 1364, 1456]), Some(Span::from_millis(92)));
+        // A ping between two of them is no slower path; nor is one of them overtaken, or too few.
+        assert_eq!(closest(&[1180, 1272, 1464, 1556]), Some(Span::from_millis(92)));
+        assert_eq!([closest(&[1180, 1572, 1364, 1456]), closest(&[1180, 1272])], [None; 2]);
     }
 
     #[test]
