@@ -10,9 +10,9 @@
 //! a one are slower and longer. **Biased**: jitter stretches a short train and random loss thins
 //! it, so the rate leans low, and requests that their own way delays make what the responder sends
 //! a lower bound; credit of a policer that is larger than the trains lets them pass, so there it
-//! can be high. Where answers are overtaken or come at uneven distances, or the first ones of trains
-//! differ by more than a train was stretched, that is jitter: longer trains follow then, and one
-//! whose round trips do not rise was carried. docs/methods/planning.md has the rules with their
+//! can be high. Where answers are overtaken or come at uneven distances, or the first ones of
+//! trains differ by more than a train was stretched, that is jitter: longer trains follow then, and
+//! one whose round trips do not rise was carried. docs/methods/planning.md has the rules with their
 //! reasons.
 
 use netaware_io::stop::StopFlag;

@@ -47,6 +47,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
         * i64::try_from(request.transports.len()).unwrap_or(1);
     let round_trip = lanes.iter().map(Lane::round_trip).max().unwrap_or_default();
     let blocks = blocks(request, turns, round_trip);
+    let blocks = if slowness.is_some() { correctable(request, blocks) } else { blocks };
     let needs = Needs::of(request, &lanes, blocks);
     let lease = (needs.block * (turns * i64::from(blocks)) + SLACK).min(LONGEST_LEASE);
     if is_reserved(request) {
@@ -775,6 +776,13 @@ fn blocks(request: &LatencyRequest, taking_turns: i64, round_trip: Span) -> u16 
     u16::try_from(fitting.min(filled.cast_signed()).clamp(1, i64::from(BLOCKS))).unwrap_or(BLOCKS)
 }
 
+/// The same where short trains have shown that the path is slow: a second block can correct a
+/// distance that proves too short.
+fn correctable(request: &LatencyRequest, blocks: u16) -> u16 {
+    let asked = request.count.or_else(|| due(request)).unwrap_or_default();
+    if asked >= MIN_OF_BLOCK * 2 { blocks.max(2) } else { blocks }
+}
+
 /// A block of fewer requests is not one of the distance that was asked for: it ends with its last
 /// answer, and the next one begins at once.
 const MIN_OF_BLOCK: u64 = 10;
@@ -873,6 +881,16 @@ mod tests {
         };
         let blocks = |millis| blocks(&timed, 2, Span::from_millis(millis));
         assert_eq!([0, 20, 120, 600, 3000].map(blocks), [BLOCKS, BLOCKS, 5, 1, 1]);
+    }
+
+    /// 50 requests each 140 ms on 8 kbit/s were one block, which nothing could slow down.
+    #[test]
+    fn a_slow_path_has_a_second_block_that_can_be_slower() {
+        let asked = |count| {
+            let request = LatencyRequest { count: Some(count), ..LatencyRequest::new(Target::new("::1")) };
+            correctable(&request, blocks(&request, 2, Span::from_millis(1200)))
+        };
+        assert_eq!([10, 50, 200].map(asked), [1, 2, 2]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! to the last one, and so at which distance the path lets them through. **Assumes** that nothing
 //! else makes the queue grow meanwhile. **Biased**: a queue of others' traffic that grows steadily
 //! is taken for one of our own, and a queue that was full from the first request on is not seen.
+//! **Published**: the rank correlation is that of Kendall, A New Measure of Rank Correlation, 1938.
 
 use netaware_stats::quantile;
 use netaware_units::Span;
@@ -61,8 +62,8 @@ pub(crate) fn is_overtaken(answers: &[(u64, Span)]) -> bool {
 }
 
 /// By how much more pairs of delays, in the order sent, rise than fall, as a share of all pairs:
-/// Kendall's tau. 1 in a queue that grows; 0.25 and more by chance in a few of a hundred runs of 20
-/// requests. Of many delays it takes evenly chosen ones.
+/// Kendall's tau. It is 1 in a queue that grows, and 0.3 or more by chance in three of a hundred
+/// runs of 20 requests. Of many delays it takes evenly chosen ones.
 pub(crate) fn rise(delays: &[f64]) -> f64 {
     let step = delays.len().div_ceil(MOST_COMPARED).max(1);
     let some: Vec<f64> = delays.iter().copied().step_by(step).collect();
@@ -105,7 +106,7 @@ pub(crate) fn of_run(run: &EchoRun) -> Option<Span> {
 pub(crate) const OWN_QUEUE: &str = "the requests queued behind each other: their round trips are those of a queue that grew \
      meanwhile, and are not compared";
 
-/// Two delays of three rise: chance does not make so many.
+/// Three pairs of four rise: chance hardly makes so many.
 const STEADY_RISE: f64 = 0.5;
 /// More tell nothing more.
 const MOST_COMPARED: usize = 64;

@@ -631,7 +631,7 @@ impl IdleRhythm {
     pub(super) fn observe(&mut self, block: Block, rtts_ns: &[f64]) {
         self.asked += block.count;
         if let Some(served) = served_every(block.spacing, block.count, rtts_ns) {
-            self.spacing = (block.spacing * 2).max(served * 5 / 4).min(LONGEST_IDLE_SPACING);
+            self.spacing = (block.spacing * 2).max(served * 5 / 4).min(LONGEST_IDLE_SPACING).max(served);
             self.is_closing_up = false;
             self.has_fallen_to(served);
             return;
