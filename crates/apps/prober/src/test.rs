@@ -893,7 +893,7 @@ mod tests {
         let spacing = |kbit: u64| spacing_beside(SendRate::new(BitRate(kbit * 1000)), IpVersion::V6);
         assert_eq!(spacing(64), Span::from_millis(280));
         assert_eq!(spacing(1), LONGEST_SLOW_SPACING);
-        // 92 bytes take 92 ms on 8 kbit/s, of which echoes each 50 ms would have been twice as much.
+        // 92 bytes take 92 ms on 8 kbit/s: echoes each 50 ms were twice as much.
         let slow = slow_rate(Span::from_millis(92), IpVersion::V4);
         assert_eq!(slow, SendRate::new(BitRate(8000)));
         assert!(spacing_beside(slow, IpVersion::V4) > Span::from_millis(92) * 5);
