@@ -10,7 +10,10 @@
 //! a one are slower and longer. **Biased**: jitter stretches a short train and random loss thins
 //! it, so the rate leans low, and requests that their own way delays make what the responder sends
 //! a lower bound; credit of a policer that is larger than the trains lets them pass, so there it
-//! can be high. docs/methods/planning.md has the rules with their reasons.
+//! can be high. Where answers are overtaken or come at uneven distances, or the first ones of
+//! trains differ by more than a train was stretched, that is jitter: longer trains follow then, and
+//! one whose round trips do not rise was carried. docs/methods/planning.md has the rules with their
+//! reasons.
 
 use netaware_io::stop::StopFlag;
 use netaware_record::Direction;
@@ -19,6 +22,7 @@ use netaware_units::{ByteCount, SendRate, Span};
 use crate::echo::{EchoOrder, EchoSizes};
 use crate::lane::{self, Lane};
 use crate::lease;
+use crate::queueing;
 use crate::request::Target;
 
 /// What trains have shown of a path.
@@ -26,6 +30,8 @@ use crate::request::Target;
 pub(crate) enum Seen {
     /// The path carried so much. Of what the responder sends that is a lower bound.
     Carried(SendRate),
+    /// Delays differ by more than the trains lasted: the path carried at least so much.
+    AtLeast(SendRate),
     /// What came back shows no rate: [`unknown`] is what may be sent.
     Nothing,
     /// There was nothing to be found out: no flow to ask by, a run that was stopped, or a ceiling
@@ -82,6 +88,15 @@ pub(crate) fn rate(
     rate
 }
 
+/// The payload rate of requests this long on a path that carried so much: 80 % of it, without what
+/// the pings of so many sessions take, and no less than half of that.
+pub(crate) fn beside_pings(carried: SendRate, length: u32, sessions: usize) -> SendRate {
+    let length = u64::from(length.max(1));
+    let pings = PINGS * sessions as u64 * length / (length + HEADERS);
+    let share = carried.percent(SHARE).bit_rate().0;
+    SendRate::at_least(share.saturating_sub(pings).max(share / 2))
+}
+
 /// How long that takes in one direction of a path that carries the ceiling and loses nothing: a
 /// pair and a train, each with its answers, and the exchanges around them.
 pub(crate) fn lasts(exchange: Span) -> Span {
@@ -100,6 +115,7 @@ pub(crate) fn seen(
     let ceiling = allowed(lane, ceiling);
     let ramp = climb(lane, target, direction, Ramp::new(ceiling, length.min(LONGEST)), stop);
     match ramp.carried {
+        Some(carried) if ramp.is_jittery => Seen::AtLeast(carried),
         Some(carried) => Seen::Carried(carried),
         None if ramp.trains == 0 || stop.is_raised() || !lane.is_alive() => Seen::NotAsked,
         None => Seen::Nothing,
@@ -199,6 +215,15 @@ impl Train {
         rate.min(self.share(came_after + 1, self.count - lost))
     }
 
+    /// Whether all of a long train came, and took no longer towards its end.
+    fn came_steadily(self, length: u32, answers: &[(u64, Span)]) -> bool {
+        let spacing = self.spacing(length);
+        let delay = |(number, at): &(u64, Span)| (*at - spacing * number.cast_signed()).nanos() as f64;
+        let delays: Vec<f64> = answers.iter().map(delay).collect();
+        let is_whole = self.count >= MIN_AFTER_LOSS && delays.len() as u64 == self.count;
+        is_whole && queueing::rise(&delays) < RISING
+    }
+
     /// The number of the first request without an answer.
     fn first_lost(self, answers: &[(u64, Span)]) -> Option<u64> {
         (0..self.count).find(|number| answers.iter().all(|(answered, _)| answered != number))
@@ -218,6 +243,12 @@ struct Ramp {
     overruns: u32,
     /// A train of which at least half came was sent again.
     has_repeated: bool,
+    /// The shortest and the longest time that the first answer of a train took.
+    firsts: Option<(Span, Span)>,
+    /// The shortest and the longest time from an answer to the next one.
+    gaps: Option<(Span, Span)>,
+    /// Delays differ by more than what a train's answers show of the path.
+    is_jittery: bool,
 }
 
 impl Ramp {
@@ -230,6 +261,9 @@ impl Ramp {
             trains: 0,
             overruns: 0,
             has_repeated: false,
+            firsts: None,
+            gaps: None,
+            is_jittery: false,
         }
     }
 
@@ -245,7 +279,9 @@ impl Ramp {
         } else {
             let bits = u128::from(rate.bit_rate().0) * u128::from(TRAIN.0.cast_unsigned()) / 1_000_000_000;
             let fit = bits / (u128::from(self.length.max(1)) * 8) + 1;
-            let at_least = if self.overruns > 0 { MIN_AFTER_LOSS } else { MIN_COUNT };
+            let fits_long = Train { count: MIN_AFTER_LOSS, rate }.span(self.length) <= LONGEST_TRAIN;
+            let is_long = self.overruns > 0 || (self.is_jittery && fits_long);
+            let at_least = if is_long { MIN_AFTER_LOSS } else { MIN_COUNT };
             u64::try_from(fit).unwrap_or(MAX_COUNT).clamp(at_least, MAX_COUNT)
         };
         Some(Train { count, rate })
@@ -259,11 +295,18 @@ impl Ramp {
             self.next = self.next.filter(|_| self.trains < MAX_SILENT);
             return;
         }
-        let seen = train.carried(self.length, answers);
+        let was_jittery = self.is_jittery;
+        let is_whole = train.first_lost(answers).is_none();
+        let shows_jitter = is_whole && self.shows_jitter(train, answers);
+        let mut seen = train.carried(self.length, answers);
+        if was_jittery && train.came_steadily(self.length, answers) {
+            seen = train.rate;
+        }
         let is_first = self.carried.replace(seen).is_none();
         let was_carried = seen.bit_rate().percent(ENOUGH) >= train.rate.bit_rate();
+        self.is_jittery |= shows_jitter && !was_carried;
         let is_at_the_top = train.rate >= self.ceiling;
-        if !was_carried && train.first_lost(answers).is_some() {
+        if !was_carried && !is_whole {
             if !is_first && !self.has_repeated && answers.len() as u64 * 2 >= train.count {
                 // A queue or a policer drops as many again; a burst of loss is over by then.
                 (self.has_repeated, self.next) = (true, Some(train.rate));
@@ -279,8 +322,32 @@ impl Ramp {
             }
             return;
         }
-        let goes_on = is_first || (was_carried && !is_at_the_top && self.overruns == 0);
-        self.next = goes_on.then(|| seen.percent(200).min(self.ceiling));
+        let has_just_shown_jitter = self.is_jittery && !was_jittery;
+        let goes_on =
+            is_first || has_just_shown_jitter || (was_carried && !is_at_the_top && self.overruns == 0);
+        // Jitter says little of the path, which may have what every one is given.
+        let least = if self.is_jittery { unknown(self.length) } else { SendRate::MIN };
+        self.next = goes_on.then(|| seen.percent(200).max(least).min(self.ceiling));
+    }
+
+    /// Whether the answers of a whole train show jitter rather than a rate. One was overtaken; or
+    /// the first ones, which nothing is in front of, differ from train to train by more than this
+    /// one was stretched; or they come at distances that differ, while a slow path makes all of
+    /// them alike.
+    fn shows_jitter(&mut self, train: Train, answers: &[(u64, Span)]) -> bool {
+        let [(_, first), .., (_, last)] = answers else { return false };
+        let widened = |known: Option<(Span, Span)>, more: Span| {
+            known.map_or((more, more), |(least, most)| (least.min(more), most.max(more)))
+        };
+        let firsts = widened(self.firsts, *first);
+        self.firsts = Some(firsts);
+        for pair in answers.windows(2) {
+            self.gaps = Some(widened(self.gaps, pair[1].1 - pair[0].1));
+        }
+        let stretched = *last - *first - train.span(self.length);
+        let is_spread = stretched > Span::ZERO && firsts.1 - firsts.0 > stretched;
+        let is_uneven = self.gaps.is_some_and(|(least, most)| most > least * UNEVEN);
+        queueing::is_overtaken(answers) || is_spread || is_uneven
     }
 
     /// The ceiling if it is at most 1.25 times what was carried; otherwise 80 % of that.
@@ -305,6 +372,13 @@ const TRAIN: Span = Span::from_millis(100);
 const MIN_COUNT: u64 = 3;
 /// After a train that lost a part: more than usual policers have credit for.
 const MIN_AFTER_LOSS: u64 = 16;
+/// A ping between two answers does not make their distance so much longer than another one.
+const UNEVEN: i64 = 3;
+/// One that is long because of jitter.
+const LONGEST_TRAIN: Span = Span::from_secs(3);
+/// Delays of a long train that rise by this much more often than they fall are those of a queue: a
+/// path that is half as fast as the train makes them, if its jitter is no longer than the train.
+const RISING: f64 = 0.3;
 const MAX_OVERRUNS: u32 = 4;
 const MAX_COUNT: u64 = 64;
 const MAX_TRAINS: u32 = 10;
@@ -313,6 +387,9 @@ const MAX_SILENT: u32 = 3;
 /// A stream may be 1.25 times as fast as what was seen to be carried.
 const ENOUGH: u64 = 125;
 const SHARE: u64 = 80;
+/// What a session's pings take each way, bit/s: each second a ping or its answer, and what
+/// acknowledges the other one.
+const PINGS: u64 = 1200;
 /// A train that follows one that was too fast.
 const SLOWER: u64 = 75;
 /// Where nothing is known of a path, bit/s with headers. What is lost of a stream at this rate, one
@@ -333,8 +410,12 @@ mod tests {
 
     /// What trains of datagrams of this length show of a path: `passes` has when a datagram comes
     /// that leaves at a time in ns, both since the beginning; between trains there is a second.
-    fn shown_by(length: u32, mut passes: impl FnMut(u64) -> Option<u64>) -> Ramp {
-        let mut ramp = Ramp::new(CEILING, length);
+    fn shown_by(length: u32, passes: impl FnMut(u64) -> Option<u64>) -> Ramp {
+        shown_up_to(CEILING, length, passes)
+    }
+
+    fn shown_up_to(ceiling: SendRate, length: u32, mut passes: impl FnMut(u64) -> Option<u64>) -> Ramp {
+        let mut ramp = Ramp::new(ceiling, length);
         let mut starts_at = 0;
         while let Some(train) = ramp.next() {
             let sent = (0..train.count).map(|n| (n, n * train.spacing(length).0.cast_unsigned()));
@@ -468,6 +549,37 @@ mod tests {
             ramp.observe(train, &[]);
         }
         assert_eq!(ramp.rate(), unknown(1452));
+    }
+
+    /// What each datagram in turn is held back by on a path that lets them overtake each other, ms.
+    const JITTER: [u64; 16] = [40, 310, 95, 12, 180, 520, 66, 230, 150, 5, 410, 120, 75, 270, 33, 200];
+
+    /// A link of this rate whose datagrams of 92 bytes are held back by [`JITTER`] behind it.
+    fn behind_jitter(rate: u64) -> Ramp {
+        let on_link = SendRate::at_least(rate).gap_ps(92) / 1000;
+        let (mut free_at, mut number) = (0, 0);
+        shown_up_to(SendRate::at_least(51_200), 64, move |at| {
+            free_at = free_at.max(at) + on_link;
+            number += 1;
+            Some(free_at + JITTER[number % JITTER.len()] * 1_000_000)
+        })
+    }
+
+    /// 10 Mbit/s with jitter of 150 ms got a request each 225 ms: trains "came at 2.84 kbit/s".
+    #[test]
+    fn jitter_between_the_answers_of_a_train_is_not_the_rate_of_the_path() {
+        let ramp = behind_jitter(10_000_000);
+        assert!(ramp.is_jittery, "{ramp:?}");
+        assert_eq!(ramp.rate(), SendRate::at_least(51_200), "{ramp:?}");
+        // A slow path that has jitter as well is not overfilled.
+        let ramp = behind_jitter(20_000);
+        assert!(ramp.is_jittery && with_headers(&ramp) <= 25_000, "{ramp:?}");
+    }
+
+    #[test]
+    fn answers_at_equal_distances_are_those_of_a_slow_path_and_no_jitter() {
+        let ramp = over(8_000, 64, 50);
+        assert!(!ramp.is_jittery && with_headers(&ramp) <= 8_000, "{ramp:?}");
     }
 
     #[test]

@@ -38,7 +38,8 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     watch.phase("connect", None);
     let mut lanes = lane::open_all(&request.target, stop);
     lane::note_dead(&lanes, &mut watch);
-    let request = &slowed(request, &mut lanes, stop);
+    let (request, slowness) = slowed(request, &mut lanes, stop);
+    let request = &request;
     let mut findings: Vec<Findings> =
         lanes.iter().map(|_| Findings { bins: request.bins, ..Findings::default() }).collect();
 
@@ -46,6 +47,7 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
         * i64::try_from(request.transports.len()).unwrap_or(1);
     let round_trip = lanes.iter().map(Lane::round_trip).max().unwrap_or_default();
     let blocks = blocks(request, turns, round_trip);
+    let blocks = if slowness.is_some() { correctable(request, blocks) } else { blocks };
     let needs = Needs::of(request, &lanes, blocks);
     let lease = (needs.block * (turns * i64::from(blocks)) + SLACK).min(LONGEST_LEASE);
     if is_reserved(request) {
@@ -57,7 +59,11 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     let mut probes: Vec<Vec<Probe>> =
         lanes.iter_mut().map(|lane| Probe::open_all(lane, request, lease, stop)).collect();
     let exchange = lease::exchange(&lanes);
-    watch.announce(promise(request, &lanes, &probes, &needs, blocks), exchange);
+    let rest = promise(request, &lanes, &probes, &needs, blocks);
+    match slowness {
+        Some(why) => watch.announce_because(rest, &why),
+        None => watch.announce(rest, exchange),
+    }
     let turns_at_most = lanes.len();
     let mut course = Course {
         request,
@@ -92,6 +98,9 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
             break_off(lane, &mut found.idle, gone.as_ref());
             for runs in [&mut found.idle, &mut found.idle_tcp] {
                 note_standing_still(lane, runs);
+            }
+            if queueing::fills_most(&found.idle) {
+                lane.warn(queueing::OWN_QUEUE);
             }
         }
     }
@@ -193,7 +202,7 @@ impl Course<'_, '_> {
             );
         });
         let mut waited = run.as_ref().map_or(Span::ZERO, waited_in_vain);
-        let served = run.as_ref().filter(|_| is_udp).and_then(served_every);
+        let served = run.as_ref().filter(|_| is_udp).and_then(queueing::of_run);
         let run = run.map(|run| {
             let look = looked_into_within(run.order.patience, opening);
             let before = ceasing(&found.idle);
@@ -235,12 +244,6 @@ impl Course<'_, '_> {
              went every {slower} instead of every {now}"
         ));
     }
-}
-
-/// At which distance the path let requests through that queued behind each other.
-fn served_every(run: &EchoRun) -> Option<Span> {
-    let (apart, sent) = (run.order.shown_spacing(), run.round.counts().sent());
-    queueing::served_every(apart, sent, &run.round.rtts_ns())
 }
 
 /// What is asked of a part of so many blocks, at another distance than was planned if that has
@@ -449,22 +452,28 @@ fn is_loopback(lane: &Lane) -> bool {
 
 /// The same request with longer distances, if nobody typed those that it has and the path was seen
 /// to carry less: requests would fill a slow path, and their round trips would tell of the queue
-/// that they make.
-fn slowed(request: &LatencyRequest, lanes: &mut [Lane], stop: &StopFlag) -> LatencyRequest {
-    let Rhythm::Open { spacing, arrivals, seed } = request.rhythm else { return request.clone() };
+/// that they make. With it comes what it does and why, where the distances are longer.
+fn slowed(request: &LatencyRequest, lanes: &mut [Lane], stop: &StopFlag) -> (LatencyRequest, Option<String>) {
+    let as_it_is = (request.clone(), None);
+    let Rhythm::Open { spacing, arrivals, seed } = request.rhythm else { return as_it_is };
     let is_udp = request.transports.contains(&Transport::Udp);
     let length = request.request.max(request.response);
     let rate = BitRate::mean(ByteCount(u64::from(length)), spacing).and_then(SendRate::new);
-    let Some(rate) = rate.filter(|_| request.may_slow_down && is_udp) else { return request.clone() };
+    let Some(rate) = rate.filter(|_| request.may_slow_down && is_udp) else { return as_it_is };
+    let sessions = lanes.iter().filter(|lane| lane.is_alive()).count();
     let mut slowest: Option<(Span, String)> = None;
     for lane in lanes.iter_mut().filter(|lane| lane.is_alive() && !is_loopback(lane)) {
         let seen = careful::seen(lane, &request.target, Direction::RoundTrip, length, rate, stop);
-        let Some(wanted) = careful_spacing(seen, length, rate).filter(|wanted| *wanted > spacing) else {
+        let Some(wanted) = careful_spacing(seen, length, rate, sessions).filter(|wanted| *wanted > spacing)
+        else {
             continue;
         };
         let version = lane.version.name();
         let why = match seen {
             Seen::Carried(carried) => format!("short trains of them came at {carried} over {version}"),
+            Seen::AtLeast(carried) => format!(
+                "delays vary so much over {version} that short trains of them show only that {carried} are carried"
+            ),
             Seen::Nothing | Seen::NotAsked => {
                 format!("too few of them were answered over {version} to tell what the path carries")
             }
@@ -474,21 +483,24 @@ fn slowed(request: &LatencyRequest, lanes: &mut [Lane], stop: &StopFlag) -> Late
         }
     }
     // Both versions keep the same distance, or their figures could not be compared.
-    let Some((longest, why)) = slowest else { return request.clone() };
+    let Some((longest, why)) = slowest else { return as_it_is };
+    let why = format!("requests go every {longest} instead of every {spacing}, because {why}");
     if let Some(lane) = lanes.iter_mut().find(|lane| lane.is_alive()) {
-        lane.warn(&format!(
-            "no --spacing was given: requests go every {longest} instead of every {spacing}, because {why}"
-        ));
+        lane.warn(&format!("no --spacing was given: {why}"));
     }
-    LatencyRequest { rhythm: Rhythm::Open { spacing: longest, arrivals, seed }, ..request.clone() }
+    let rhythm = Rhythm::Open { spacing: longest, arrivals, seed };
+    (LatencyRequest { rhythm, ..request.clone() }, Some(why))
 }
 
-/// The distance at which requests fit what was seen, where `rate` is more than that.
-fn careful_spacing(seen: Seen, length: u32, rate: SendRate) -> Option<Span> {
+/// The distance at which requests fit what was seen beside the pings of so many sessions, where
+/// `rate` is more than that.
+fn careful_spacing(seen: Seen, length: u32, rate: SendRate, sessions: usize) -> Option<Span> {
     let time_at = |rate: SendRate| rate.bit_rate().time_for(ByteCount(u64::from(length)));
     match seen {
-        Seen::Carried(carried) if carried.percent(125) >= rate => None,
-        Seen::Carried(carried) => Some(time_at(carried) * 5 / 4),
+        Seen::Carried(carried) | Seen::AtLeast(carried) if carried.percent(125) >= rate => None,
+        Seen::Carried(carried) | Seen::AtLeast(carried) => {
+            Some(time_at(careful::beside_pings(carried, length, sessions)))
+        }
         Seen::Nothing => Some(time_at(careful::unknown(length))),
         Seen::NotAsked => None,
     }
@@ -765,6 +777,13 @@ fn blocks(request: &LatencyRequest, taking_turns: i64, round_trip: Span) -> u16 
     u16::try_from(fitting.min(filled.cast_signed()).clamp(1, i64::from(BLOCKS))).unwrap_or(BLOCKS)
 }
 
+/// The same where short trains have shown that the path is slow: a second block can correct a
+/// distance that proves too short.
+fn correctable(request: &LatencyRequest, blocks: u16) -> u16 {
+    let asked = request.count.or_else(|| due(request)).unwrap_or_default();
+    if asked >= MIN_OF_BLOCK * 2 { blocks.max(2) } else { blocks }
+}
+
 /// A block of fewer requests is not one of the distance that was asked for: it ends with its last
 /// answer, and the next one begins at once.
 const MIN_OF_BLOCK: u64 = 10;
@@ -865,6 +884,16 @@ mod tests {
         assert_eq!([0, 20, 120, 600, 3000].map(blocks), [BLOCKS, BLOCKS, 5, 1, 1]);
     }
 
+    /// 50 requests each 140 ms on 8 kbit/s were one block, which nothing could slow down.
+    #[test]
+    fn a_slow_path_has_a_second_block_that_can_be_slower() {
+        let asked = |count| {
+            let request = LatencyRequest { count: Some(count), ..LatencyRequest::new(Target::new("::1")) };
+            correctable(&request, blocks(&request, 2, Span::from_millis(1200)))
+        };
+        assert_eq!([10, 50, 200].map(asked), [1, 2, 2]);
+    }
+
     #[test]
     fn blocks_that_lose_answers_are_joined_as_far_as_a_cap_allows() {
         let needs = Needs { block: Span::from_secs(3), margin: Span::from_secs(1) };
@@ -933,10 +962,13 @@ mod tests {
     #[test]
     fn a_path_of_which_nothing_is_known_does_not_get_requests_at_the_full_rate() {
         let rate = SendRate::at_least(51_200);
-        let spacing = |seen| careful_spacing(seen, 64, rate);
+        let spacing = |seen| careful_spacing(seen, 64, rate, 0);
         assert_eq!(spacing(Seen::Nothing), Some(Span(56_005_251)));
         assert_eq!(spacing(Seen::Carried(SendRate::at_least(12_800))), Some(Span::from_millis(50)));
         assert_eq!([Seen::Carried(rate), Seen::NotAsked].map(spacing), [None; 2]);
+        // 8 kbit/s: at 140 ms the requests and the pings of both sessions were more than that.
+        let beside = careful_spacing(Seen::Carried(SendRate::at_least(4571)), 64, rate, 2).unwrap();
+        assert_eq!(beside, Span(224_070_022));
     }
 
     #[test]

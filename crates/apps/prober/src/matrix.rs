@@ -245,7 +245,7 @@ fn carried_by(
     watch.phase("UDP: what the path carries", Some(lane.version));
     // Datagrams leave at once here: where nothing is known of the path, none do.
     match careful::seen(lane, &request.target, Direction::Forward, SEEN_BY, HIGHEST_SEEN, stop) {
-        Seen::Carried(carried) => Some(carried),
+        Seen::Carried(carried) | Seen::AtLeast(carried) => Some(carried),
         Seen::Nothing | Seen::NotAsked => {
             if lane.is_alive() && !stop.is_raised() {
                 lane.warn(

@@ -25,6 +25,7 @@ use netaware_wire::stamp::ErrorEstimate;
 use crate::broke_off;
 use crate::careful;
 use crate::progress::{Progress, Watch};
+use crate::queueing;
 use crate::report;
 use crate::request::Target;
 use crate::resolve::resolve;
@@ -233,7 +234,7 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
     if request.slowing == Slowing::Never {
         return as_it_is(Heard::Unknown);
     }
-    let options = few(request);
+    let (options, began_at) = (few(request), clock::now());
     let tried: Vec<Option<(Option<StampLog>, bool)>> = thread::scope(|scope| {
         let each = |to: &Option<SocketAddr>| {
             let (to, options) = ((*to)?, &options);
@@ -259,7 +260,7 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
     let unknown = logs.iter().zip(&apart).filter(|(log, apart)| log.is_some() && apart.is_none()).count();
     // Whoever says that a port is closed is sent next to nothing.
     let silent = unknown.saturating_sub(closed.iter().filter(|is_closed| **is_closed).count());
-    let together = together(&apart, silent);
+    let together = together_of(&apart, silent);
     // Where only some were answered in time the path is slow or loses much, whatever those over
     // the other version came to.
     let is_hard = logs
@@ -268,6 +269,14 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
         .any(|(log, apart)| apart.is_none() && log.as_ref().is_some_and(|log| !log.exchanges().is_empty()));
     let sharing = if is_hard { logs.iter().flatten().count() } else { unknown };
     let (seen, careful) = intervals(request, together, sharing);
+    let careful = if is_hard {
+        let together = together_by_few(&logs, &apart, &closed);
+        let longest = logs.iter().flatten().filter_map(StampLog::rtt).map(|rtt| rtt.min).max();
+        wait_until(began_at + passes_within(together, longest.unwrap_or_default()), stop);
+        careful.max(together * 5 / 4)
+    } else {
+        careful
+    };
     let warning =
         warning_of(request, together, if is_hard { request.interval } else { seen }, careful, unknown);
     let seen = if is_hard { careful } else { seen };
@@ -293,11 +302,33 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
 
 /// How far apart packets of all versions come together. One that is silent is taken for a sharer
 /// of the same path: what it is sent passes the same narrow link, answered or not.
-fn together(apart: &[Option<Span>], silent: usize) -> Span {
+fn together_of(apart: &[Option<Span>], silent: usize) -> Span {
     let known = apart.iter().flatten().count();
     let sum: Span = apart.iter().flatten().copied().sum();
     let (all, known) = (known + silent, known.max(1));
     sum * i64::try_from(all).unwrap_or(1) / i64::try_from(known).unwrap_or(1)
+}
+
+/// How far apart packets of all versions come together where some had fewer answers than tell: that
+/// makes packets slower, and never faster.
+fn together_by_few(logs: &[Option<StampLog>], apart: &[Option<Span>], closed: &[bool]) -> Span {
+    let of_few = |(log, apart): (&Option<StampLog>, &Option<Span>)| {
+        apart.or_else(|| log.as_ref().and_then(hardly_apart))
+    };
+    let few: Vec<Option<Span>> = logs.iter().zip(apart).map(of_few).collect();
+    let is_silent = |it: &((&Option<StampLog>, &Option<Span>), &bool)| {
+        let ((log, few), is_closed) = it;
+        log.is_some() && few.is_none() && !**is_closed
+    };
+    let silent = logs.iter().zip(&few).zip(closed).filter(is_silent).count();
+    together_of(&few, silent)
+}
+
+/// What was sent before has left the queues by then.
+fn wait_until(at: Mono, stop: &StopFlag) {
+    while clock::now() < at && !stop.is_raised() {
+        clock::sleep_until(at.min(clock::now() + LOOKS_EVERY / 10));
+    }
 }
 
 /// The interval of versions that answered, where packets come so far apart together, and that of
@@ -371,6 +402,24 @@ fn apart(log: &StampLog) -> Option<Span> {
     mean_gap(log.exchanges().iter().map(|exchange| exchange.came_at))
 }
 
+/// The mean time from packet to packet that any two answers show.
+fn hardly_apart(log: &StampLog) -> Option<Span> {
+    mean_distance(log.exchanges().iter().map(|exchange| (exchange.seq, exchange.came_at)))
+}
+
+fn mean_distance(came: impl Iterator<Item = (u64, Wall)> + Clone) -> Option<Span> {
+    let (first, began_at) = came.clone().min_by_key(|(_, at)| *at)?;
+    let (last, ended_at) = came.max_by_key(|(_, at)| *at)?;
+    let between = i64::try_from(last.abs_diff(first)).ok().filter(|between| *between > 0)?;
+    Some(ended_at.since(began_at) / between)
+}
+
+/// When the few packets of all versions have left the queues of a path over which they come so far
+/// apart, since they were sent: those that follow would wait behind them.
+fn passes_within(together: Span, round_trip: Span) -> Span {
+    (together * FEW.cast_signed() + round_trip).min(LONGEST_PASSING)
+}
+
 fn mean_gap(came: impl ExactSizeIterator<Item = Wall> + Clone) -> Option<Span> {
     let gaps = i64::try_from(came.len()).ok().filter(|came| *came >= MIN_CAME)? - 1;
     Some(came.clone().max()?.since(came.min()?) / gaps)
@@ -381,6 +430,8 @@ const FEW: u64 = 8;
 /// So many of them tell. A single delay of the first of two or three, with the others held back
 /// behind it, makes a slow path look fast.
 const MIN_CAME: i64 = 5;
+/// Longer queues are rare.
+const LONGEST_PASSING: Span = Span::from_secs(10);
 const FEW_PATIENCE: Span = Span::from_secs(2);
 /// A plan of packets that are closer has more of them within their patience than it may.
 const FEW_APART: Span = Span::from_micros(50);
@@ -662,6 +713,11 @@ fn warnings_of(
             owd.lost_somewhere
         ));
     }
+    let rtts: Vec<f64> = flow.log.exchanges().iter().map(|exchange| exchange.rtt().nanos() as f64).collect();
+    let asked = rtts.len() as u64 + flow.run.counts.lost;
+    if queueing::grows(interval, asked, &rtts) {
+        warnings.push(format!("{name}: {OWN_QUEUE}"));
+    }
     if flow.run.told.malformed {
         warnings.push(format!("{name}: the reflector finds our TLVs malformed, or its own are"));
     }
@@ -689,6 +745,8 @@ fn stopped_in_words(away: Span, overdue: u64) -> Option<String> {
 /// The same number on all systems that we know.
 const ECONNREFUSED: i32 = 111;
 const PHASE: &str = "one-way delay";
+const OWN_QUEUE: &str = "the packets queued behind each other: their delays, and losses by the dozen, are those of a queue that grew \
+     meanwhile; a longer --interval would not fill it";
 /// A busy host lets a thread wait for less.
 const NOTICEABLE_ABSENCE: Span = Span::from_millis(500);
 /// How often it is looked for an absence of this host.
@@ -823,10 +881,10 @@ mod tests {
     #[test]
     fn versions_that_share_a_slow_path_share_its_rate_where_only_one_has_answered() {
         let apart = Span::from_millis(60);
-        assert_eq!(together(&[Some(apart), None], 1), apart * 2);
-        assert_eq!(together(&[Some(apart), Some(apart * 2)], 0), apart * 3);
-        assert_eq!(together(&[Some(apart), None], 0), apart, "its port is closed");
-        assert_eq!(together(&[None, None], 2), Span::ZERO);
+        assert_eq!(together_of(&[Some(apart), None], 1), apart * 2);
+        assert_eq!(together_of(&[Some(apart), Some(apart * 2)], 0), apart * 3);
+        assert_eq!(together_of(&[Some(apart), None], 0), apart, "its port is closed");
+        assert_eq!(together_of(&[None, None], 2), Span::ZERO);
     }
 
     #[test]
@@ -838,6 +896,20 @@ mod tests {
         assert_eq!([came(&[]), came(&[1400, 1403]), came(&[1400, 1401, 1402, 1403])], [None; 3]);
         let all = [1400, 1488, 1576, 1664, 1752, 1840, 1928, 2016];
         assert_eq!(came(&all), Some(Span::from_millis(88)));
+    }
+
+    /// 8 kbit/s was sent 15 kbit/s of both versions, though three answers had shown 156 ms each.
+    #[test]
+    fn few_answers_make_packets_slower_than_what_every_path_is_given() {
+        let came = |answers: &[(u64, i64)]| {
+            let at = answers.iter().map(|(seq, millis)| (*seq, Wall(millis * 1_000_000)));
+            mean_distance(at.collect::<Vec<_>>().into_iter())
+        };
+        assert_eq!([came(&[]), came(&[(3, 1400)])], [None; 2]);
+        assert_eq!(came(&[(0, 1400), (1, 1556), (3, 1868)]), Some(Span::from_millis(156)));
+        // Eight packets of each version, 312 ms together, and 1.2 s of round trip.
+        let passed = passes_within(Span::from_millis(312), Span::from_millis(1200));
+        assert_eq!(passed, Span::from_millis(3696));
     }
 
     #[test]

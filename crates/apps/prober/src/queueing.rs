@@ -4,9 +4,13 @@
 //! to the last one, and so at which distance the path lets them through. **Assumes** that nothing
 //! else makes the queue grow meanwhile. **Biased**: a queue of others' traffic that grows steadily
 //! is taken for one of our own, and a queue that was full from the first request on is not seen.
+//! **Published**: the rank correlation is that of Kendall, A New Measure of Rank Correlation, 1938.
 
 use netaware_stats::quantile;
 use netaware_units::Span;
+
+use crate::echo::EchoRun;
+use crate::request::Transport;
 
 /// The distance at which the path let requests through that went every `spacing`, `asked` of them,
 /// where their round trips, in nanoseconds in the order sent, grew by a quarter of the time that
@@ -39,6 +43,73 @@ pub(crate) fn slower(spacing: Span, served: Span) -> Option<Span> {
     (served * 4 > spacing * 5).then(|| served * 5 / 4)
 }
 
+/// The closest distance of answers to requests that were right behind each other, by the number of
+/// each and when it came: on a slow path all are as far apart as it takes to pass one. `None` where
+/// fewer than three came, or one was overtaken, which is jitter.
+pub(crate) fn served_closest(answers: &[(u64, Span)]) -> Option<Span> {
+    let has_enough = answers.len() >= 3 && !is_overtaken(answers);
+    let gaps = answers.windows(2).map(|pair| {
+        let [(before, left), (after, right)] = pair else { return Span::ZERO };
+        (*right - *left) / i64::try_from(after - before).unwrap_or(1).max(1)
+    });
+    gaps.min().filter(|closest| has_enough && *closest > Span::ZERO)
+}
+
+/// Whether an answer came before that to an earlier request, of answers in the order of the
+/// requests.
+pub(crate) fn is_overtaken(answers: &[(u64, Span)]) -> bool {
+    answers.windows(2).any(|pair| pair[1].1 < pair[0].1)
+}
+
+/// By how much more pairs of delays, in the order sent, rise than fall, as a share of all pairs:
+/// Kendall's tau. It is 1 in a queue that grows, and 0.3 or more by chance in three of a hundred
+/// runs of 20 requests. Of many delays it takes evenly chosen ones.
+pub(crate) fn rise(delays: &[f64]) -> f64 {
+    let step = delays.len().div_ceil(MOST_COMPARED).max(1);
+    let some: Vec<f64> = delays.iter().copied().step_by(step).collect();
+    let (mut balance, mut pairs) = (0_i32, 0_i32);
+    for (n, before) in some.iter().enumerate() {
+        for after in &some[n + 1..] {
+            balance += i32::from(after > before) - i32::from(after < before);
+            pairs += 1;
+        }
+    }
+    f64::from(balance) / f64::from(pairs.max(1))
+}
+
+/// Whether half of the runs or more stood in a queue that grew while they lasted: they are not
+/// those of an idle path.
+pub(crate) fn fills_most(runs: &[EchoRun]) -> bool {
+    let is_queued = |run: &&EchoRun| {
+        let (apart, sent) = (run.order.shown_spacing(), run.round.counts().sent());
+        grows(apart, sent, &run.round.rtts_ns())
+    };
+    let of_udp = || runs.iter().filter(|run| run.transport == Transport::Udp);
+    let queued = of_udp().filter(is_queued).count();
+    queued > 0 && queued * 2 >= of_udp().count()
+}
+
+/// Whether round trips are those of a queue that grew, beyond what chance and jitter make.
+pub(crate) fn grows(spacing: Span, asked: u64, rtts_ns: &[f64]) -> bool {
+    let has_queued = spacing > Span::ZERO && served_every(spacing, asked, rtts_ns).is_some();
+    has_queued && rise(rtts_ns) >= STEADY_RISE
+}
+
+/// At which distance the path let the requests of a run through that queued behind each other.
+pub(crate) fn of_run(run: &EchoRun) -> Option<Span> {
+    let (apart, sent) = (run.order.shown_spacing(), run.round.counts().sent());
+    // A closed loop does not queue.
+    (apart > Span::ZERO).then(|| served_every(apart, sent, &run.round.rtts_ns()))?
+}
+
+/// What is said of requests that [`fills_most`] found.
+pub(crate) const OWN_QUEUE: &str = "the requests queued behind each other: their round trips are those of a queue that grew \
+     meanwhile, and are not compared";
+
+/// Three pairs of four rise: chance hardly makes so many.
+const STEADY_RISE: f64 = 0.5;
+/// More tell nothing more.
+const MOST_COMPARED: usize = 64;
 /// Growth below this is jitter.
 const LEAST_GROWTH: Span = Span::from_millis(20);
 const LEAST_STEADY_GROWTH: Span = Span::from_millis(4);
@@ -70,6 +141,29 @@ mod tests {
         // Of 60 requests each 5 ms 15 were answered, in a queue that was soon full.
         let full: Vec<f64> = (0..15_i32).map(|n| 20e6 + 30e6 * f64::from(n.min(5))).collect();
         assert_eq!(served_every(APART, 60, &full), Some(Span::from_millis(20)));
+    }
+
+    /// 24 requests each 50 ms on 8 kbit/s: twice what the path carries was its idle round trip.
+    #[test]
+    fn round_trips_of_a_growing_queue_are_not_those_of_an_idle_path() {
+        let apart = Span::from_millis(50);
+        let growing: Vec<f64> = (0..24).map(|n| 1180e6 + 42e6 * f64::from(n)).collect();
+        assert!((rise(&growing) - 1.0).abs() < 1e-9 && grows(apart, 24, &growing));
+        let even: Vec<f64> = (0..24).map(|n| 1180e6 + 4e6 * f64::from(n % 3)).collect();
+        assert!(!grows(apart, 24, &even) && rise(&even) < 0.2);
+        assert!(!grows(Span::ZERO, 24, &growing), "a closed loop does not queue");
+    }
+
+    #[test]
+    fn answers_to_requests_right_behind_each_other_show_what_one_of_them_takes() {
+        let answers = |millis: &[i64]| {
+            (0..).zip(millis).map(|(n, at)| (n, Span::from_millis(*at))).collect::<Vec<(u64, Span)>>()
+        };
+        let closest = |millis: &[i64]| served_closest(&answers(millis));
+        assert_eq!(closest(&[1180, 1272, 1364, 1456]), Some(Span::from_millis(92)));
+        // A ping between two of them is no slower path; nor is one of them overtaken, or too few.
+        assert_eq!(closest(&[1180, 1272, 1464, 1556]), Some(Span::from_millis(92)));
+        assert_eq!([closest(&[1180, 1572, 1364, 1456]), closest(&[1180, 1272])], [None; 2]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_record::{Direction, IpVersion, Outcome, Record, TcpResult};
-use netaware_units::{BitRate, SendRate, Span};
+use netaware_units::{BitRate, ByteCount, SendRate, Span};
 use netaware_wire::control::{MIN_DRAIN, TcpPlan};
 
 use crate::echo::{EchoOrder, EchoSizes};
@@ -28,6 +28,7 @@ use crate::lane::{self, Lane};
 use crate::lease;
 use crate::path;
 use crate::progress::{Afterwards, Progress, Watch};
+use crate::queueing;
 use crate::report::{self, Findings, Seen};
 use crate::request::{Directions, TestRequest};
 use crate::transfer::{self, TcpOrder, TcpRound, UdpOrder, UdpRound};
@@ -338,7 +339,9 @@ impl Course {
                 let lane = &mut run.lanes[turn];
                 run.watch.phase("idle latency", Some(lane.version));
                 if block == 0 && planning::empties_queues(plan.blocks) {
-                    empty_queues(lane);
+                    if let Some(served) = empty_queues(lane) {
+                        self.rhythms[turn].begin_at(served);
+                    }
                 }
                 let next = self.rhythms[turn].next(plan.blocks - block, plan.blocks);
                 let Block { count, spacing } = next;
@@ -353,6 +356,11 @@ impl Course {
                 let Some(echoes) = lane.echo(&order) else { continue };
                 self.rhythms[turn].observe(next, &echoes.round.rtts_ns());
                 run.findings[turn].idle.push(echoes);
+            }
+        }
+        for (lane, found) in run.lanes.iter_mut().zip(&run.findings) {
+            if queueing::fills_most(&found.idle) {
+                lane.warn(queueing::OWN_QUEUE);
             }
         }
         self.behind.note_idle(run.watch.done() - began, planning::idle_time(&paths, plan.blocks));
@@ -597,7 +605,8 @@ impl Course {
             ..TcpOrder::new(direction, TICK)
         };
         let known = self.known[leg.lane][way(direction)];
-        let spacing = spacing_beside(known.rate, lane.version);
+        let rate = known.rate.or_else(|| slow_rate(self.rhythms[leg.lane].slowly_served()?, lane.version));
+        let spacing = spacing_beside(rate, lane.version);
         let load = EchoOrder::beside_load(spacing, IDLE_PAYLOAD, known.round_trip);
         let began_at = clock::now();
         let rounds = transfer::tcp(lane, &request.target, &[order], Some(&load), stop, watch);
@@ -712,20 +721,24 @@ fn for_one_flow(seen: &[(u16, Seen)]) -> Option<SendRate> {
 
 /// Waits until what came before, such as the search for the path MTU, has left the path's queues: a
 /// request that nothing else is in front of takes no longer than connecting did. What others keep
-/// in the queues is not waited for.
-fn empty_queues(lane: &mut Lane) {
+/// in the queues is not waited for. Returns the distance at which the path let the last few
+/// requests through: they are right behind each other.
+fn empty_queues(lane: &mut Lane) -> Option<Span> {
     let round_trip = lane.round_trip();
+    let mut served = None;
     for _ in 0..MAX_EMPTYING {
         let order = EchoOrder {
             patience: idle_patience(round_trip),
-            ..EchoOrder::open_loop(Some(1), FIRST_ECHO, IDLE_PAYLOAD)
+            ..EchoOrder::open_loop(Some(FIRST_ECHOES), FIRST_ECHO, IDLE_PAYLOAD)
         };
-        let Some(echoes) = lane.echo(&order) else { return };
+        let Some(echoes) = lane.echo(&order) else { break };
+        served = queueing::served_closest(&echoes.round.arrivals(FIRST_ECHO)).or(served);
         let as_idle = (round_trip + round_trip / 10).nanos() as f64;
         if echoes.round.rtts_ns().iter().any(|rtt| *rtt <= as_idle) {
-            return;
+            break;
         }
     }
+    served
 }
 
 /// What was received per second of a stream in this direction that lost a tenth or more.
@@ -743,10 +756,20 @@ fn idle_patience(round_trip: Span) -> Span {
     (round_trip * 10).clamp(Span::from_millis(250), Span::from_secs(1)).max(round_trip * 2)
 }
 
+/// The rate of a path that an idle request takes so long to pass.
+fn slow_rate(served: Span, version: IpVersion) -> Option<SendRate> {
+    BitRate::mean(ByteCount(idle_bits(version) / 8), served).and_then(SendRate::new)
+}
+
+/// Of an idle request with its headers.
+fn idle_bits(version: IpVersion) -> u64 {
+    u64::from(IDLE_PAYLOAD + 8 + version.header_len()) * 8
+}
+
 /// Between the echoes beside a transfer that will reach about `rate`.
 fn spacing_beside(rate: Option<SendRate>, version: IpVersion) -> Span {
     let Some(rate) = rate else { return CAREFUL_SPACING };
-    let bits = u64::from(IDLE_PAYLOAD + 8 + version.header_len()) * 8;
+    let bits = idle_bits(version);
     let spacing = |share: u64| {
         let nanos = u128::from(bits) * u128::from(share) * 1_000_000_000 / u128::from(rate.bit_rate().0);
         Span(i64::try_from(nanos).unwrap_or(i64::MAX))
@@ -755,9 +778,11 @@ fn spacing_beside(rate: Option<SendRate>, version: IpVersion) -> Span {
     spacing(ECHO_SHARE).clamp(LOADED_SPACING, longest)
 }
 
-/// Of single requests, however long a queue lasts.
+/// Of a few requests, however long a queue lasts.
 const MAX_EMPTYING: usize = 3;
-/// The spacing of one request is nothing to wait for.
+/// Three distances: the smallest is no jitter.
+const FIRST_ECHOES: u64 = 4;
+/// Right behind each other.
 const FIRST_ECHO: Span = Span::from_millis(1);
 
 fn count(streams: u16) -> String {
@@ -868,6 +893,10 @@ mod tests {
         let spacing = |kbit: u64| spacing_beside(SendRate::new(BitRate(kbit * 1000)), IpVersion::V6);
         assert_eq!(spacing(64), Span::from_millis(280));
         assert_eq!(spacing(1), LONGEST_SLOW_SPACING);
+        // 92 bytes take 92 ms on 8 kbit/s: echoes each 50 ms were twice as much.
+        let slow = slow_rate(Span::from_millis(92), IpVersion::V4);
+        assert_eq!(slow, SendRate::new(BitRate(8000)));
+        assert!(spacing_beside(slow, IpVersion::V4) > Span::from_millis(92) * 5);
     }
 
     #[test]

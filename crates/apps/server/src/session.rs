@@ -287,20 +287,25 @@ impl<'a> Session<'a> {
     /// so the round trip counts also while all pings came in time.
     fn patience(&self, since: Mono) -> Span {
         // A ping that is lost comes later the longer the round trip is.
-        let limit = silence_limit(self.handshake).min(LONGEST_PATIENCE);
+        let limit = silence_limit(self.handshake).min(LONGEST_ON_SLOW_PATH);
         if self.round_trip.is_none() {
             return limit.max(SILENCE_LIMIT + self.handshake);
         }
-        (self.slowest_ping(since) * GAPS).clamp(limit, LONGEST_PATIENCE)
+        let by_path = (self.behind_a_queue(since) * GAPS).min(LONGEST_ON_SLOW_PATH).max(limit);
+        (self.slowest_ping(since) * GAPS).min(LONGEST_PATIENCE).max(by_path)
+    }
+
+    /// How long after the one before it a ping comes that is lost once in the path's queue.
+    fn behind_a_queue(&self, since: Mono) -> Span {
+        PING_EVERY + self.handshake.max(self.loaded.lately(since)) * LOST_ONCE
     }
 
     /// How long after the one before it a ping may come: one was that late, or one is lost once
     /// behind a queue.
     fn slowest_ping(&self, since: Mono) -> Span {
-        let behind_a_queue = PING_EVERY + self.handshake.max(self.loaded.lately(since)) * LOST_ONCE;
         // Where the kernel tells no round trip, the first gap stands for it.
         let first_gap = self.first_gap.filter(|_| self.handshake == Span::ZERO).unwrap_or_default();
-        self.longest_gap.lately(since).max(behind_a_queue).max(first_gap)
+        self.longest_gap.lately(since).max(self.behind_a_queue(since)).max(first_gap)
     }
 
     /// When a prober that was last heard at that time is given up. What drains is waited for, and
@@ -526,6 +531,9 @@ const GAPS: i64 = 3;
 const LOST_ONCE: i64 = 3;
 /// Whoever comes back after a longer silence opens a session again.
 const LONGEST_PATIENCE: Span = Span::from_secs(15);
+/// Where the round trips that are known make it as long: queues of slow paths hold seconds, which a
+/// test has filled, and a segment that is lost there is sent again late. Probers wait no longer.
+const LONGEST_ON_SLOW_PATH: Span = Span::from_secs(30);
 /// For running tests to end once they are told to. With the silence limit of 4 s this keeps the
 /// promise that a vanished client is forgotten within 5 s, on a path whose pings come in time.
 pub(crate) const WIND_DOWN: Span = Span::from_millis(900);

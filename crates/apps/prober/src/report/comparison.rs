@@ -12,6 +12,7 @@ use netaware_record::{
 use netaware_units::{BitRate, Span};
 
 use super::{Findings, latency, tcp};
+use crate::queueing;
 use crate::request::Transport;
 use crate::transfer::TcpRound;
 
@@ -80,13 +81,17 @@ impl Pair<'_> {
         from_result: impl Fn(&VersionResult) -> Rounds,
         from_findings: impl Fn(&Findings, Option<Span>) -> Rounds,
     ) -> RoundSamples {
+        let is_queued = self.is_queued(metric);
         let rounds = |result: &VersionResult, found: &Findings| {
+            if is_queued {
+                return Vec::new();
+            }
             let idle = result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
             [from_result(result), from_findings(found, idle)].concat()
         };
         let share = |result| match metric {
             Metric::UdpLoss => share(result, direction),
-            Metric::IdleLoss => idle_share(result),
+            Metric::IdleLoss if !is_queued => idle_share(result),
             _ => None,
         };
         let both = [self.v4, self.v6];
@@ -105,6 +110,13 @@ impl Pair<'_> {
             host_limited: self.host_limited(metric, direction),
             doubt: self.doubt(metric, direction),
         }
+    }
+
+    /// Whether a metric of the idle path would be one of the queue that the requests of a version
+    /// made themselves.
+    fn is_queued(&self, metric: Metric) -> bool {
+        let is_of_idle = matches!(metric, Metric::IdleRtt | Metric::DelayVariation | Metric::IdleLoss);
+        is_of_idle && [self.f4, self.f6].iter().any(|found| queueing::fills_most(&found.idle))
     }
 
     /// The transfers that a metric depends on.

@@ -585,6 +585,9 @@ pub(super) struct IdleRhythm {
     /// The closest spacing that the path answered without a queue, or the one that it came down to
     /// afterwards.
     carried: Option<Span>,
+    /// The distance at which the path let single requests through that were right behind each
+    /// other.
+    served: Option<Span>,
 }
 
 /// One block of idle requests.
@@ -596,7 +599,21 @@ pub(super) struct Block {
 
 impl IdleRhythm {
     pub(super) fn new() -> Self {
-        Self { spacing: FIRST_SPACING, asked: 0, is_closing_up: true, carried: None }
+        Self { spacing: FIRST_SPACING, asked: 0, is_closing_up: true, carried: None, served: None }
+    }
+
+    /// Before the first block, the path let single requests through at this distance, and no
+    /// closer. The first block leaves half of the path to the pings of the sessions: all requests
+    /// of a block may be on their way before the first answer comes.
+    pub(super) fn begin_at(&mut self, served: Span) {
+        let fits = (served * 2).min(LONGEST_IDLE_SPACING).max(served * 5 / 4);
+        self.served = Some(served);
+        self.spacing = self.spacing.max(fits);
+    }
+
+    /// The time that a request takes to pass the path, where it is known to be a slow one.
+    pub(super) fn slowly_served(&self) -> Option<Span> {
+        self.served.filter(|served| *served * 2 > FIRST_SPACING)
     }
 
     /// The next block, `ahead` being how many there are with it.
@@ -614,7 +631,7 @@ impl IdleRhythm {
     pub(super) fn observe(&mut self, block: Block, rtts_ns: &[f64]) {
         self.asked += block.count;
         if let Some(served) = served_every(block.spacing, block.count, rtts_ns) {
-            self.spacing = (block.spacing * 2).max(served * 5 / 4).min(LONGEST_IDLE_SPACING);
+            self.spacing = (block.spacing * 2).max(served * 5 / 4).min(LONGEST_IDLE_SPACING).max(served);
             self.is_closing_up = false;
             self.has_fallen_to(served);
             return;
@@ -629,7 +646,8 @@ impl IdleRhythm {
         }
         self.carried = Some(self.carried.map_or(block.spacing, |carried| carried.min(block.spacing)));
         if self.is_closing_up {
-            self.spacing = (block.spacing * 2 / 5).max(IDLE_SPACING);
+            let closest = self.slowly_served().map_or(IDLE_SPACING, |served| served * 5 / 4);
+            self.spacing = (block.spacing * 2 / 5).max(closest);
         }
     }
 

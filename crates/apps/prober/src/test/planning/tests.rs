@@ -393,6 +393,26 @@ fn idle_requests_do_not_fill_a_slow_path() {
     }
 }
 
+/// 24 requests each 50 ms were all on their way before the first of them came back, over 8 kbit/s.
+#[test]
+fn a_path_that_was_seen_to_be_slow_gets_no_block_at_the_usual_distance() {
+    let (round_trip, service) = (millis(1180), millis(92));
+    let mut rhythm = IdleRhythm::new();
+    rhythm.begin_at(service);
+    for ahead in [2, 1] {
+        let block = rhythm.next(ahead, 2);
+        assert!(block.spacing * 5 >= service * 4, "{block:?}");
+        let rtts = answers(block, round_trip, service);
+        assert!(rtts[rtts.len() - 1] < rtts[0] * 1.01, "{block:?}");
+        rhythm.observe(block, &rtts);
+    }
+    // A path that lets them through at once goes on as it did.
+    let mut quick = IdleRhythm::new();
+    quick.begin_at(Span::from_micros(60));
+    assert_eq!(quick.next(8, 8), IdleRhythm::new().next(8, 8));
+    assert_eq!((quick.slowly_served(), rhythm.slowly_served()), (None, Some(service)));
+}
+
 /// A path of 20 Mbit/s that fell to 20 kbit/s: UDP ran at the rate of the requests before the fall.
 #[test]
 fn a_path_that_fell_lowers_the_rate_that_idle_requests_were_carried_at() {
