@@ -10,14 +10,18 @@ use netaware_probe::compare::Share;
 use netaware_record::IpVersion;
 
 use crate::echo::EchoRun;
+use crate::request::Transport;
 
 /// What these runs have lost.
 pub(crate) fn of_runs(runs: &[EchoRun]) -> Share {
     runs.iter().map(of_run).fold(NOTHING, and)
 }
 
-/// What one run has lost.
+/// What one run has lost. Over TCP a lost packet comes again.
 pub(crate) fn of_run(run: &EchoRun) -> Share {
+    if run.transport == Transport::Tcp {
+        return NOTHING;
+    }
     let counts = run.round.counts();
     let is_even = matches!(run.order.pacing, Pacing::Even(_));
     let outages = is_even.then(|| run.round.outages(run.order.shown_spacing())).flatten();

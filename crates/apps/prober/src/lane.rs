@@ -717,7 +717,7 @@ const JUST_OPENED: Span = Span::from_millis(50);
 
 /// Names the loss of the path where it explains that a version fell silent: a heavy one, of the
 /// requests of these versions.
-pub(crate) fn note_heavy_loss(lanes: &mut [Lane], losses: &[(IpVersion, Share)]) {
+fn note_heavy_loss(lanes: &mut [Lane], losses: &[(IpVersion, Share)]) {
     for lane in lanes {
         let unreachable = lane.result.unreachable.as_mut();
         let fell_silent = |it: &&mut Unreachable| [ASK_FOR_PATH, ASK_FOR_BOTH].contains(&it.advice.as_str());

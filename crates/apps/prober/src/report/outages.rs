@@ -153,6 +153,7 @@ fn datagrams(rounds: &[UdpRound], direction: Direction) -> Part {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use netaware_probe::compare::Share;
     use netaware_probe::delay_report::EchoLog;
     use netaware_probe::{EchoCounts, Exchange};
     use netaware_record::{CpuUse, IpVersion, UdpReceiverEnd, UdpSenderEnd};
@@ -163,6 +164,7 @@ pub(super) mod tests {
     use super::*;
     use crate::bulk::Ended;
     use crate::echo::{Afterwards, EchoOrder, Forgotten, Unanswered};
+    use crate::heavy_loss;
     use crate::link::standstill::Standstill;
     use crate::request::Transport;
     use crate::transfer::{TcpOrder, UdpOrder};
@@ -316,6 +318,14 @@ pub(super) mod tests {
         assert!(volume.is_some());
         assert_eq!(warning(&Findings { udp: udp(), volume, ..Findings::default() }), None);
         assert!(warning(&Findings { udp: udp(), ..Findings::default() }).is_some());
+    }
+
+    /// UDP that ceased in the midst of a train is no path that loses half of all.
+    #[test]
+    fn what_fell_into_an_outage_or_had_no_answer_at_the_end_is_no_heavy_loss() {
+        let ceased = EchoRun { lost_at_end: 50, ..run(100, 50..100) };
+        let runs = [run(100, 20..60), ceased, run(100, 30..32)];
+        assert_eq!(heavy_loss::of_runs(&runs), Share { part: 2, of: 60 + 50 + 100 });
     }
 
     #[test]

@@ -63,7 +63,7 @@ fn lacks(result: &VersionResult) -> Vec<Use> {
 fn failed(result: &VersionResult) -> Vec<Use> {
     let stages = || result.failed_phases.iter().map(|phase| phase.stage.as_str());
     let ran = |way: &Direction| {
-        result.tcp.iter().any(|tcp| tcp.direction == *way && tcp.outcome == Outcome::Complete)
+        result.tcp.iter().any(|tcp| tcp.pedigree.direction == *way && tcp.outcome == Outcome::Complete)
     };
     // Where TCP ran to its end both ways, it was a transfer over UDP.
     let bulk = stages().any(|stage| stage == MEASURE_THROUGHPUT) && !BULK.iter().all(ran);
