@@ -97,8 +97,8 @@ fn flow_patience(session: &Session) -> Span {
 
 /// Within which time after the first question of a flow it is of use to ask for it once more. The
 /// responder counts from `opened`, which takes half a round trip to this end, and the flow enters
-/// one and a half after the first question. It knows the round trip that the session began with, and
-/// need not have noticed yet that it is another one now.
+/// one and a half after the first question. It knows the round trip that the session began with,
+/// and need not have noticed yet that it is another one now.
 fn asked_twice_within(at_first: Span, now: Span) -> Span {
     if now <= SLOW {
         return ASKED_TWICE_WITHIN;
@@ -559,8 +559,8 @@ mod tests {
         );
     }
 
-    /// A path lost a quarter each way, or its round trip rose, and a person was told to see whether a
-    /// firewall began to drop UDP.
+    /// A path lost a quarter each way, or its round trip rose, and a person was told to see whether
+    /// a firewall began to drop UDP.
     #[test]
     fn a_path_that_loses_or_has_become_slow_is_no_path_that_blocks_udp() {
         let millis = Span::from_millis;

@@ -62,8 +62,8 @@ pub(crate) fn advice(version: IpVersion, losses: &[(IpVersion, Share)]) -> Optio
 
 /// Nothing was observed.
 pub(crate) const NOTHING: Share = Share { part: 0, of: 0 };
-/// One in so many. Then a segment and its repetitions, of which TCP sends five within the 4 s that an
-/// end may be silent, are lost once in a thousand times, and a session has hundreds of them.
+/// One in so many. Then a segment and its repetitions, of which TCP sends five within the 4 s that
+/// an end may be silent, are lost once in a thousand times, and a session has hundreds of them.
 const HEAVY: u64 = 4;
 /// Of fewer requests a quarter is lost by chance on a path that loses far less.
 const FEWEST: u64 = 12;

@@ -728,8 +728,8 @@ fn note_heavy_loss(lanes: &mut [Lane], losses: &[(IpVersion, Share)]) {
     }
 }
 
-/// Does not blame the responder for the end of one version's session if it went on over another, nor
-/// the path of that version alone where both lose heavily.
+/// Does not blame the responder for the end of one version's session if it went on over another,
+/// nor the path of that version alone where both lose heavily.
 pub(crate) fn note_single_loss(lanes: &mut [Lane], losses: &[(IpVersion, Share)]) {
     if !lanes.iter().any(Lane::is_alive) {
         return note_heavy_loss(lanes, losses);

@@ -218,7 +218,7 @@ impl Session {
                 }
                 // It was on its way when the place was given back.
                 Some(ServerMessage::Error { message, .. }) if message == LEASE_IS_OVER => {}
-                // What it says of a test that nobody waits for any longer does not concern the place.
+                // What it says of a test that nobody waits for any longer is not about the place.
                 Some(ServerMessage::Error { code, message, test: None, .. }) => {
                     return Err(Cause::Refused(code, message));
                 }

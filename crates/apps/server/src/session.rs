@@ -325,9 +325,9 @@ impl<'a> Session<'a> {
         usual.max(self.round_trip() * round_trips)
     }
 
-    /// The same of steps that messages lead to which are lost or late as pings are: where these come
-    /// at longer distances than they leave, so do a message and what answers it. A queue that a test
-    /// has filled of late counts, too.
+    /// The same for steps that wait for messages, which are lost or late as pings are: where these
+    /// come at longer distances than they leave, so do a message and what answers it. A queue that
+    /// a test has filled of late counts, too.
     fn patience_now(&self, now: Mono, round_trips: i64, usual: Span) -> Span {
         let late = (self.longest_gap.lately(now) - PING_EVERY).or_zero();
         let queued = self.loaded.lately(now) * round_trips;
