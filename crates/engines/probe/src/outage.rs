@@ -7,10 +7,11 @@
 //! of what is lost apart from long rows, and of the packets that came and were followed by a loss.
 //! The first one alone is too small on a path that loses much, whose long rows it leaves out. A row
 //! at the beginning or at the end of a train is the part that the train saw of an outage: it counts
-//! from [`NOTICEABLE_IN_PART`] on, and tells less than the outage lasted. Trains that follow each other over the same path are looked at as one: a
-//! row that reaches over the end of one of them lasted at least until the last request without an
-//! answer, and at most until the first one after it that had one. One of requests is long by up to
-//! a round trip, with the queue in it: both the request and its answer have to pass.
+//! from [`NOTICEABLE_IN_PART`] on, and tells less than the outage lasted. Trains that follow each
+//! other over the same path are looked at as one: a row that reaches over the end of one of them
+//! lasted at least until the last request without an answer, and at most until the first one after
+//! it that had one. One of requests is long by up to a round trip, with the queue in it: both the
+//! request and its answer have to pass.
 
 use netaware_units::{Mono, Span};
 
