@@ -177,6 +177,12 @@ impl EchoRun {
         arrivals.iter().map(|(_, since)| self.began_at + *since).min()
     }
 
+    /// What an answer took at most; zero where none came.
+    pub(crate) fn longest_round_trip(&self) -> Span {
+        let longest = self.round.rtts_ns().into_iter().reduce(f64::max);
+        longest.map_or(Span::ZERO, |ns| Span(ns as i64))
+    }
+
     /// When the last request was due, of requests at even distances.
     fn last_due(&self) -> Mono {
         let before = self.round.counts().asked.saturating_sub(1);

@@ -5,18 +5,20 @@ use std::sync::atomic::Ordering;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
+use netaware_probe::compare::Share;
 use netaware_record::{FailedPhase, HostInfo, IpVersion, Outcome, Reach, Unreachable, VersionResult};
 use netaware_units::{ByteCount, Mono, SendRate, Span};
 
 use crate::attach;
 use crate::echo::{EchoFlow, EchoOrder, EchoRun, EchoSizes, Overdue};
+use crate::heavy_loss;
 use crate::link::standstill::{Standstill, Standstills};
 use crate::progress::{Progress, Watch};
 use crate::report;
 use crate::request::Target;
 use crate::resolve::{Resolved, resolve};
 use crate::session::Session;
-use crate::stage::{ASK_FOR_NAT, ASK_FOR_PATH, ASK_FOR_SERVE, Cause, Failure};
+use crate::stage::{ASK_FOR_BOTH, ASK_FOR_NAT, ASK_FOR_PATH, ASK_FOR_SERVE, Cause, Failure};
 
 /// A version that was asked for, alive or not.
 pub(crate) struct Lane {
@@ -208,6 +210,7 @@ impl Lane {
             Ok(run) => {
                 if let Some(session) = &self.session {
                     session.note_udp(run.answers());
+                    session.note_requests(heavy_loss::of_run(&run), run.longest_round_trip());
                 }
                 self.check("measure latency");
                 Some(run)
@@ -515,6 +518,11 @@ fn is_silence(cause: &Cause) -> bool {
     matches!(cause, Cause::UdpAndTcpSilent(_))
 }
 
+/// Whether the loss or the round trip of the path explains that nothing came over UDP.
+fn is_of_the_path(cause: &Cause) -> bool {
+    matches!(cause, Cause::UdpLost { .. } | Cause::UdpTooSlow { .. })
+}
+
 /// What became of an attempt to open another UDP flow.
 pub(crate) enum Renewed {
     /// This was the flow before.
@@ -666,7 +674,8 @@ pub(crate) fn attach_echo(lanes: &mut [Lane], target: &Target, duration: Span, s
         match EchoFlow::open(session, &target.options, duration, sizes) {
             Ok(flow) => lane.echo = Some(flow),
             Err(cause) => {
-                lane.had_no_answer_over_udp = is_without_answer(&cause) || is_silence(&cause);
+                lane.had_no_answer_over_udp =
+                    is_without_answer(&cause) || is_silence(&cause) || is_of_the_path(&cause);
                 lane.fail(ATTACH_FLOW, cause);
             }
         }
@@ -706,16 +715,31 @@ const TOGETHER: Span = Span::from_secs(3);
 /// An echo flow so young, beside its round trips, is not opened again.
 const JUST_OPENED: Span = Span::from_millis(50);
 
-/// Does not blame the responder for the end of one version's session if it went on over another.
-pub(crate) fn note_single_loss(lanes: &mut [Lane]) {
+/// Names the loss of the path where it explains that a version fell silent: a heavy one, of the
+/// requests of these versions.
+fn note_heavy_loss(lanes: &mut [Lane], losses: &[(IpVersion, Share)]) {
+    for lane in lanes {
+        let unreachable = lane.result.unreachable.as_mut();
+        let fell_silent = |it: &&mut Unreachable| [ASK_FOR_PATH, ASK_FOR_BOTH].contains(&it.advice.as_str());
+        let Some(unreachable) = unreachable.filter(fell_silent) else { continue };
+        if let Some(advice) = heavy_loss::advice(lane.version, losses) {
+            unreachable.advice = advice;
+        }
+    }
+}
+
+/// Does not blame the responder for the end of one version's session if it went on over another,
+/// nor the path of that version alone where both lose heavily.
+pub(crate) fn note_single_loss(lanes: &mut [Lane], losses: &[(IpVersion, Share)]) {
     if !lanes.iter().any(Lane::is_alive) {
-        return;
+        return note_heavy_loss(lanes, losses);
     }
     let pauses: Vec<_> =
         lanes.iter().filter_map(|lane| lane.session.as_ref()?.link.longest_pause()).collect();
     for lane in lanes.iter_mut() {
         lane.note_that_nobody_went_on(&pauses);
     }
+    note_heavy_loss(lanes, losses);
     for unreachable in lanes.iter_mut().filter_map(|lane| lane.result.unreachable.as_mut()) {
         if [ASK_FOR_SERVE, ASK_FOR_PATH].contains(&unreachable.advice.as_str()) {
             ASK_FOR_NAT.clone_into(&mut unreachable.advice);
@@ -761,6 +785,24 @@ mod tests {
         for pause in [(11_000, 12_000), (2_000, 8_500)] {
             assert_eq!(advice(pause), ASK_FOR_PATH, "{pause:?}");
         }
+    }
+
+    /// A NAT was blamed on a path that had lost half of all requests over the other version.
+    #[test]
+    fn a_session_that_ends_on_a_path_that_loses_half_of_all_ends_of_that_loss() {
+        let advice = |cause, loss| {
+            let mut lane = Lane::empty(IpVersion::V4);
+            lane.result.unreachable = Some(Failure::new(RESERVE, None, cause).unreachable());
+            let mut lanes = [lane];
+            note_single_loss(&mut lanes, &[(IpVersion::V4, heavy_loss::NOTHING), (IpVersion::V6, loss)]);
+            let [lane] = lanes;
+            lane.result.unreachable.unwrap().advice
+        };
+        let unheard = || Cause::Unheard(Span::from_millis(3710));
+        let half = Share { part: 12, of: 24 };
+        assert!(advice(unheard(), half).starts_with("IPv6 lost 12 of 24 requests"));
+        assert_eq!(advice(unheard(), Share { part: 0, of: 200 }), ASK_FOR_PATH);
+        assert_eq!(advice(Cause::Lost("closed by the responder".to_owned()), half), ASK_FOR_SERVE);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod departures;
 mod dial;
 mod echo;
 mod estimation;
+mod heavy_loss;
 mod hops;
 mod host;
 mod interval;

@@ -264,6 +264,11 @@ impl Link {
         (Span(self.shared.round_trip.load(Ordering::Acquire)) * 2).min(LONGEST_ALLOWANCE)
     }
 
+    /// What an answer to a ping takes now; zero while that is not known.
+    pub(crate) fn round_trip(&self) -> Span {
+        Span(self.shared.round_trip.load(Ordering::Acquire))
+    }
+
     /// How long this host did not run the program (suspended, stopped, without CPU time), in all.
     pub(crate) fn away(&self) -> Span {
         self.shared.absence().at(clock::now()).away

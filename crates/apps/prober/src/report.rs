@@ -23,6 +23,7 @@ use netaware_io::clock;
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
+use netaware_probe::compare::Share;
 use netaware_probe::limit::Across;
 use netaware_record::{
     CpuUse, DelaySummary, Direction, HistogramShape, HostInfo, IpVersion, LEFT_OUT, Limit, LimitedBy,
@@ -34,6 +35,7 @@ use uuid::{NoContext, Timestamp, Uuid};
 
 use crate::bulk::Ended;
 use crate::echo::EchoRun;
+use crate::heavy_loss;
 use crate::lane::{self, Lane};
 use crate::link::standstill::Standstill;
 use crate::request::{Target, Transport};
@@ -263,7 +265,12 @@ pub(crate) fn finish(
         found.volume = Volume::of(lane.version, &found.udp);
     }
     lane::note_common_silence(&mut lanes);
-    lane::note_single_loss(&mut lanes);
+    let losses: Vec<(IpVersion, Share)> = lanes
+        .iter()
+        .zip(findings.iter())
+        .map(|(lane, found)| (lane.version, heavy_loss::of_runs(&found.idle)))
+        .collect();
+    lane::note_single_loss(&mut lanes, &losses);
     for (lane, found) in lanes.iter().zip(findings.iter_mut()) {
         found.is_silence_shared = lane.is_silence_shared();
     }

@@ -5,13 +5,14 @@
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use netaware_io::clock;
 use netaware_io::options::{self, ConnectError, SocketOptions};
 use netaware_io::stop::StopFlag;
 use netaware_io::tcp_info::TcpInfo;
 use netaware_io::zone::ZonedIp;
+use netaware_probe::compare::Share;
 use netaware_record::{HostInfo, IpVersion, Reach};
 use netaware_stats::patience::Patience;
 use netaware_units::{Mono, Span};
@@ -51,6 +52,11 @@ pub(crate) struct Session {
     pub(crate) udp_unanswered: AtomicU32,
     /// Answers and data that came over UDP, either way, as far as they were counted.
     udp_came: AtomicU64,
+    /// Requests on the idle path that were lost one by one, and those and the answered ones.
+    requests_lost: AtomicU64,
+    requests_settled: AtomicU64,
+    /// The longest round trip of the last requests on the idle path; nanoseconds.
+    requests_took: AtomicI64,
     /// By how much opening the session took longer because first segments of connections were not
     /// answered.
     pub(crate) unanswered_for: Span,
@@ -117,6 +123,9 @@ impl Session {
             has_waited: false,
             udp_unanswered: AtomicU32::new(0),
             udp_came: AtomicU64::new(0),
+            requests_lost: AtomicU64::new(0),
+            requests_settled: AtomicU64::new(0),
+            requests_took: AtomicI64::new(0),
             unanswered_for,
             unanswered: AtomicU32::new(unanswered),
             put_aside: VecDeque::new(),
@@ -138,6 +147,30 @@ impl Session {
     /// How many datagrams are known to have come.
     pub(crate) fn udp_came(&self) -> u64 {
         self.udp_came.load(Ordering::Acquire)
+    }
+
+    /// Takes note of what requests on the idle path have shown: what was lost of them, and how long
+    /// an answer took at most.
+    pub(crate) fn note_requests(&self, loss: Share, took: Span) {
+        self.requests_lost.fetch_add(loss.part, Ordering::AcqRel);
+        self.requests_settled.fetch_add(loss.of, Ordering::AcqRel);
+        if took > Span::ZERO {
+            self.requests_took.store(took.0, Ordering::Release);
+        }
+    }
+
+    /// What has been lost of requests on the idle path so far.
+    pub(crate) fn loss(&self) -> Share {
+        let part = self.requests_lost.load(Ordering::Acquire);
+        Share { part, of: self.requests_settled.load(Ordering::Acquire) }
+    }
+
+    /// What a round trip takes now, and rather longer than shorter: as long as the longest one of
+    /// the beginning, as answers to pings, and as the last requests. Zero while nothing is known.
+    pub(crate) fn latest_rtt(&self) -> Span {
+        let requests = Span(self.requests_took.load(Ordering::Acquire));
+        let pings = round_trip_now(self.link.round_trip(), self.link.tcp_info().as_ref());
+        self.longest_rtt().unwrap_or_default().max(pings).max(requests)
     }
 
     /// A failure of this session in a stage.
@@ -185,7 +218,8 @@ impl Session {
                 }
                 // It was on its way when the place was given back.
                 Some(ServerMessage::Error { message, .. }) if message == LEASE_IS_OVER => {}
-                Some(ServerMessage::Error { code, message, .. }) => {
+                // What it says of a test that nobody waits for any longer is not about the place.
+                Some(ServerMessage::Error { code, message, test: None, .. }) => {
                     return Err(Cause::Refused(code, message));
                 }
                 _ => {}
@@ -317,6 +351,13 @@ fn patience_for(info: &TcpInfo) -> Span {
     (ANSWER_PATIENCE + info.rtt * ROUND_TRIPS + unheard(info)).min(LONGEST_PATIENCE)
 }
 
+/// What a round trip takes by the answers to pings. One that was lost, or met an outage, came late
+/// all the same: TCP takes no such time for a round trip, and tells how far they vary.
+fn round_trip_now(pings: Span, info: Option<&TcpInfo>) -> Span {
+    let of_tcp = info.filter(|info| info.rtt > Span::ZERO).map(|info| info.rtt + info.rtt_var * DEVIATIONS);
+    of_tcp.map_or(pings, |of_tcp| pings.min(of_tcp))
+}
+
 /// For how long nothing that was sent has been acknowledged.
 fn unheard(info: &TcpInfo) -> Span {
     if info.unacked > 0 { info.since_ack } else { Span::ZERO }
@@ -351,6 +392,8 @@ impl Queueing {
 
 /// The responder lets running tests end for so long before the place is free.
 const WIND_DOWN: Span = Span::from_secs(1);
+/// As TCP itself has it (RFC 6298 §2.3).
+const DEVIATIONS: i64 = 4;
 /// There and back, and the same again for a segment that is lost.
 const ROUND_TRIPS: i64 = 3;
 /// Whatever the path: a person waits for it.
@@ -580,6 +623,17 @@ mod tests {
         assert_eq!(greeting_at_once(took, 0, 1), None);
         // The SYN was sent again, and the greeting was not: a proxy may have accepted it nearby.
         assert_eq!(greeting_at_once(took, 1, 1), Some(took));
+    }
+
+    #[test]
+    fn a_ping_that_was_lost_is_no_longer_round_trip_and_one_that_rose_is() {
+        let ms = Span::from_millis;
+        let info = |rtt, rtt_var| TcpInfo { rtt: ms(rtt), rtt_var: ms(rtt_var), ..TcpInfo::default() };
+        assert_eq!(round_trip_now(ms(2100), Some(&info(60, 10))), ms(100));
+        // The first answer of 3 s on a path of 40 ms.
+        assert_eq!(round_trip_now(ms(3000), Some(&info(410, 745))), ms(3000));
+        assert_eq!(round_trip_now(ms(3000), Some(&info(0, 0))), ms(3000));
+        assert_eq!(round_trip_now(ms(3000), None), ms(3000));
     }
 
     #[test]

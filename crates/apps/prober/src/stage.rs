@@ -72,6 +72,13 @@ pub(crate) enum Cause {
     /// UDP was answered before, at least so many times, and is answered no longer, while TCP is;
     /// the system's error, if somebody on the path rejects it now.
     UdpCeased(u64, Option<String>),
+    /// So many questions over UDP had no answer on a path that had lost so many of so many
+    /// requests.
+    UdpLost { questions: usize, lost: u64, of: u64 },
+    /// Nothing came over UDP for so long, and a round trip takes this long now.
+    UdpTooSlow { waited: Span, round_trip: Span },
+    /// A connection was closed or turned away after so long that attaching it was out of time.
+    AttachTimedOut(String),
     /// Nothing has come over UDP for so long, nor over TCP.
     UdpAndTcpSilent(Span),
     /// The responder broke the protocol.
@@ -133,12 +140,15 @@ impl Failure {
                 "the way of UDP or the other end has failed since: see whether a firewall, a NAT or a limit on the way began \
                  to drop UDP, and try again"
             }
+            Cause::UdpLost { .. } | Cause::AttachTimedOut(_) => {
+                "packets are lost or late on the way: see what drops or delays them"
+            }
+            Cause::UdpTooSlow { .. } => {
+                "the round trip has risen: see what delays packets on the way, and try again"
+            }
             Cause::Stopping(_) => "measure again when 'netaware serve' runs there",
             Cause::Unheard(_) | Cause::UdpAndTcpSilent(_) => ASK_FOR_PATH,
-            Cause::UnheardOverBoth(_) => {
-                "both IP versions fell silent together: see whether the path, this host's network and that host are up, \
-                 and whether 'netaware serve' still runs there"
-            }
+            Cause::UnheardOverBoth(_) => ASK_FOR_BOTH,
             Cause::Cut(_) => "measure again when this host's network is up",
             Cause::Lost(_) => ASK_FOR_SERVE,
             Cause::Away(_) => "keep this host awake while it measures",
@@ -158,6 +168,9 @@ pub(crate) const ASK_FOR_SERVE: &str = "see whether 'netaware serve' still runs 
 /// The same where nothing came any more.
 pub(crate) const ASK_FOR_PATH: &str =
     "see whether the path is up, and whether 'netaware serve' still runs there";
+/// The same where nothing came any more over either IP version.
+pub(crate) const ASK_FOR_BOTH: &str = "both IP versions fell silent together: see whether the path, this host's network and that host are up, \
+                                       and whether 'netaware serve' still runs there";
 /// The same where the responder went on over the other IP version.
 pub(crate) const ASK_FOR_NAT: &str = "the other IP version went on with the same responder: see whether a NAT, a firewall \
                                       or a router on the way of this version was restarted or forgot its connections";
@@ -169,7 +182,9 @@ impl fmt::Display for Failure {
             Cause::NoAddress(host) => write!(f, "'{host}' has no address of this version"),
             Cause::Resolve(why) => write!(f, "the name lookup failed: {why}"),
             Cause::Address(why) => f.write_str(why),
-            Cause::System(why) | Cause::Unanswered(why) => write!(f, "{} {at}: {why}", self.stage),
+            Cause::System(why) | Cause::Unanswered(why) | Cause::AttachTimedOut(why) => {
+                write!(f, "{} {at}: {why}", self.stage)
+            }
             Cause::NotSent(why) => write!(f, "nothing could be sent to {at}: {why}"),
             Cause::ConnectionRefused => write!(f, "nobody listens at {at}: connection refused"),
             Cause::Silent(after) => write!(f, "{} {at}: no answer within {after}", self.stage),
@@ -229,6 +244,15 @@ impl fmt::Display for Failure {
                     "UDP to {at} {now}, after at least {answers} answers over UDP; TCP still reaches it"
                 )
             }
+            Cause::UdpLost { questions, lost, of } => write!(
+                f,
+                "none of {questions} questions over UDP to {at} was answered, and {lost} of {of} requests were lost on this \
+                 path before"
+            ),
+            Cause::UdpTooSlow { waited, round_trip } => write!(
+                f,
+                "no answer over UDP came from {at} within {waited}, and a round trip takes up to {round_trip} now"
+            ),
             Cause::UdpAndTcpSilent(waited) => {
                 write!(f, "nothing came from {at} for {waited}, neither over UDP nor over TCP")
             }

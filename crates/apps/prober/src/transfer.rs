@@ -467,10 +467,13 @@ fn run(
         silence = last.map(|(from, until)| until - from.max(began_at));
     }
     if let Some(cause) = failure {
-        lane.fail("measure throughput", cause);
+        lane.fail(MEASURE_THROUGHPUT, cause);
     }
     Ran { ended, echoes, silence }
 }
+
+/// What is being tried in a transfer.
+pub(crate) const MEASURE_THROUGHPUT: &str = "measure throughput";
 
 #[cfg(test)]
 mod tests {

@@ -330,6 +330,15 @@ impl<'a> Session<'a> {
         usual.max(self.round_trip() * round_trips)
     }
 
+    /// The same for steps that wait for messages, which are lost or late as pings are: where these
+    /// come at longer distances than they leave, so do a message and what answers it. A queue that
+    /// a test has filled of late counts, too.
+    fn patience_now(&self, now: Mono, round_trips: i64, usual: Span) -> Span {
+        let late = (self.longest_gap.lately(now) - PING_EVERY).or_zero();
+        let queued = self.loaded.lately(now) * round_trips;
+        self.patience_for(round_trips, usual).max(queued) + late * 2
+    }
+
     /// The path's, as far as it is known, and rather longer than shorter.
     fn round_trip(&self) -> Span {
         self.round_trip.unwrap_or(Span::ZERO).or_zero().min(MAX_ROUND_TRIP)

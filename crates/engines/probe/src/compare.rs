@@ -111,6 +111,11 @@ pub struct Standing<'a> {
     pub stalled: Option<&'a str>,
     /// Uses of which it has no figure that counts.
     pub lacks: &'a [Use],
+    /// Uses for which a phase of it failed, be it that others have a figure.
+    pub failed: &'a [Use],
+    /// What it lost of its own requests, where that is so much that the end of the other one's
+    /// session may well be such a loss, too.
+    pub loses: Option<Share>,
     /// Requests beside transfers over TCP that were lost: they show what is lost under load, and
     /// also what a queue that TCP filled has dropped, so that they are quoted and decide nothing.
     pub beside_tcp: Option<Share>,

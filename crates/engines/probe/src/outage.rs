@@ -3,12 +3,15 @@
 //! **Measures** the rows of lost packets that lasted [`NOTICEABLE`] and longer. **Assumes** packets
 //! at even distances. **Biased**: an outage is short by up to the distance of two packets, and one
 //! that took fewer than [`MIN_LOST`] packets is not told. A row that losses one by one would bring
-//! about by themselves now and then is none. A row at the beginning or at the end of a train is the
-//! part that the train saw of an outage: it counts from [`NOTICEABLE_IN_PART`] on, and tells less
-//! than the outage lasted. Trains that follow each other over the same path are looked at as one: a
-//! row that reaches over the end of one of them lasted at least until the last request without an
-//! answer, and at most until the first one after it that had one. One of requests is long by up to
-//! a round trip, with the queue in it: both the request and its answer have to pass.
+//! about by themselves now and then is none. How often these are is the larger one of two shares:
+//! of what is lost apart from long rows, and of the packets that came and were followed by a loss.
+//! The first one alone is too small on a path that loses much, whose long rows it leaves out. A row
+//! at the beginning or at the end of a train is the part that the train saw of an outage: it counts
+//! from [`NOTICEABLE_IN_PART`] on, and tells less than the outage lasted. Trains that follow each
+//! other over the same path are looked at as one: a row that reaches over the end of one of them
+//! lasted at least until the last request without an answer, and at most until the first one after
+//! it that had one. One of requests is long by up to a round trip, with the queue in it: both the
+//! request and its answer have to pass.
 
 use netaware_units::{Mono, Span};
 
@@ -49,13 +52,16 @@ impl Outages {
     }
 
     fn among(rows: &[Row], sent: u64, apart: Span) -> Self {
-        if rows.iter().map(|row| row.length * row.times).sum::<u64>() >= sent {
+        let lost: u64 = rows.iter().map(|row| row.length * row.times).sum();
+        if lost >= sent {
             // Nothing came at all: that is no outage that ended.
             return Self::default();
         }
         let is_long = |row: &&Row| row.length >= MIN_LOST && row.lasted(apart) >= row.noticeable();
         let others: u64 = rows.iter().filter(|row| !is_long(row)).map(|row| row.length * row.times).sum();
-        let one_by_one = others as f64 / sent.max(1) as f64;
+        let begun: u64 = rows.iter().map(|row| row.times).sum();
+        let followed = (begun as f64 / (sent - lost) as f64).min(1.0);
+        let one_by_one = (others as f64 / sent as f64).max(followed);
         let mut found = Self::default();
         for row in rows.iter().filter(is_long) {
             let by_chance = sent as f64 * one_by_one.powf(row.length as f64);
@@ -372,5 +378,15 @@ mod tests {
         // Packets that the path never takes, however long it is asked.
         assert_eq!(Outages::of(&[(1000, 1)], 1000, APART), none);
         assert_eq!(none.in_words(3, "requests"), None);
+    }
+
+    /// On a path that lost 25 % each way, 14 of 22 lost requests "fell into an outage".
+    #[test]
+    fn long_rows_on_a_path_that_loses_half_of_all_are_no_outages() {
+        let apart = Span::from_millis(20);
+        let rows = [(1, 3), (2, 1), (3, 1), (7, 2)];
+        assert_eq!(Outages::of(&rows, 45, apart), Outages::default());
+        // The same rows among many more packets that came are no work of chance.
+        assert_eq!(Outages::of(&rows, 1000, apart).lost, 14);
     }
 }

@@ -150,6 +150,7 @@ fn datagrams(rounds: &[UdpRound], direction: Direction) -> Part {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use netaware_probe::compare::Share;
     use netaware_probe::delay_report::EchoLog;
     use netaware_probe::{EchoCounts, Exchange};
     use netaware_record::{CpuUse, IpVersion, UdpReceiverEnd, UdpSenderEnd};
@@ -160,6 +161,7 @@ pub(super) mod tests {
     use super::*;
     use crate::bulk::Ended;
     use crate::echo::{Afterwards, EchoOrder, Forgotten, Unanswered};
+    use crate::heavy_loss;
     use crate::link::standstill::Standstill;
     use crate::request::Transport;
     use crate::transfer::{TcpOrder, UdpOrder};
@@ -326,6 +328,14 @@ pub(super) mod tests {
         let want = "nothing came for 64.0 ms: 64 of the 64 lost datagrams down fell into such an outage";
         assert_eq!(said(Span::from_millis(936)).as_deref(), Some(want));
         assert_eq!(said(Span::from_millis(1500)), None, "a queue may have held up what did not come");
+    }
+
+    /// UDP that ceased in the midst of a train is no path that loses half of all.
+    #[test]
+    fn what_fell_into_an_outage_or_had_no_answer_at_the_end_is_no_heavy_loss() {
+        let ceased = EchoRun { lost_at_end: 50, ..run(100, 50..100) };
+        let runs = [run(100, 20..60), ceased, run(100, 30..32)];
+        assert_eq!(heavy_loss::of_runs(&runs), Share { part: 2, of: 60 + 50 + 100 });
     }
 
     #[test]

@@ -142,7 +142,7 @@ impl Session<'_> {
     /// The answer to [`Action::Prepare`]; an error may also come later, when a stream that was
     /// wanted cannot be used.
     pub(crate) fn prepared(&mut self, now: Mono, test: u32, outcome: Result<(), Refusal>) {
-        let patience = self.patience_for(ATTACH_ROUND_TRIPS, ATTACH_PATIENCE);
+        let patience = self.patience_now(now, ATTACH_ROUND_TRIPS, ATTACH_PATIENCE);
         let Some(entry) = self.tests.get_mut(&test) else { return };
         match outcome {
             Ok(()) => {
@@ -211,8 +211,8 @@ impl Session<'_> {
 
     /// A stream that was wanted is attached, or a flow has entered (`stream` is then 0).
     pub(crate) fn attached(&mut self, now: Mono, test: u32, stream: u16) {
-        let to_attach = self.patience_for(ATTACH_ROUND_TRIPS, ATTACH_PATIENCE);
-        let to_start = self.patience_for(START_ROUND_TRIPS, START_PATIENCE);
+        let to_attach = self.patience_now(now, ATTACH_ROUND_TRIPS, ATTACH_PATIENCE);
+        let to_start = self.patience_now(now, START_ROUND_TRIPS, START_PATIENCE);
         let Some(entry) = self.tests.get_mut(&test) else { return };
         entry.attached.insert(stream);
         let is_complete = entry.is_complete();

@@ -597,6 +597,26 @@ fn tests_that_nobody_attaches_or_starts_are_forgotten() {
     }
 }
 
+/// A round trip rose from 40 ms to 3 s, and a flow that was on its way "did not attach in time".
+#[test]
+fn a_path_that_has_become_slow_or_loses_pings_has_longer_to_attach() {
+    let rules = rules(None);
+    let patience = |pings: [i64; 3], loaded: i64| {
+        let mut session = open_session(&rules).over(Span::from_millis(40));
+        for at in pings {
+            session.received(ms(at), Ok(ClientMessage::Ping { seq: 1 }));
+        }
+        let now = ms(pings[2]);
+        session.loaded.observe(now, Span::from_millis(loaded));
+        session.received(now, Ok(ClientMessage::Open { test: 1, plan: echo() }));
+        session.prepared(now, 1, Ok(()));
+        session.tests[&1].deadline().map(|until| until - now)
+    };
+    assert_eq!(patience([40, 1040, 2040], 300), Some(Span::from_secs(10)));
+    assert_eq!(patience([40, 1040, 3540], 300), Some(Span::from_secs(13)));
+    assert_eq!(patience([40, 1040, 2040], 3000), Some(Span::from_secs(12)));
+}
+
 #[test]
 fn a_test_over_the_owners_cap_is_stopped() {
     let limits = Limits { rate: Some(BitRate(8_000_000)), ..Limits::default() };

@@ -258,6 +258,27 @@ fn a_version_is_not_preferred_for_what_it_has_no_figure_of_or_broke_off_before()
     assert_eq!(prefers([gone, Standing { is_broken: true, ..Standing::default() }]), [none; 3]);
 }
 
+/// IPv6 was preferred to an IPv4 whose session was lost, and had lost half of its requests itself.
+#[test]
+fn a_version_that_failed_in_part_or_loses_half_of_all_is_not_preferred_to_one_that_was_lost() {
+    let gone = Standing { out: Some("nothing heard for 3.71 s"), ..Standing::default() };
+    let verdicts = |v6| compare(&[], [gone, v6]).verdicts;
+    let (none, v6) = (Preference::NotCompared, Preference::V6);
+    let failed = verdicts(Standing { failed: &[Use::Bulk], ..Standing::default() });
+    assert_eq!(failed.iter().map(|it| it.prefer).collect::<Vec<_>>(), [none, v6, v6]);
+    let want = "IPv4 could not be measured: nothing heard for 3.71 s; and IPv6 failed in a part of what counts for this";
+    assert_eq!(failed[0].because, want);
+    let loses = Some(Share { part: 12, of: 24 });
+    for verdict in verdicts(Standing { loses, ..Standing::default() }) {
+        assert_eq!(verdict.prefer, none);
+        let because = verdict.because;
+        assert!(
+            because.contains("; and IPv6 lost 50.00 % (12 of 24, ") && because.ends_with("ends sessions"),
+            "{because}"
+        );
+    }
+}
+
 #[test]
 fn what_a_command_does_not_measure_is_not_said_to_be_measured_too_seldom() {
     let because = |standings| compare(&[], standings).verdicts[1].because.clone();

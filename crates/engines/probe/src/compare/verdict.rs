@@ -48,7 +48,8 @@ fn verdict(
 
 /// A version is preferred to one that failed only if it has itself what counts for this use.
 fn preferred(standing: Standing<'_>, version: Preference, purpose: Use) -> Preference {
-    let is_measured = !standing.is_broken && !standing.lacks.contains(&purpose);
+    let is_whole = !standing.is_broken && !standing.failed.contains(&purpose);
+    let is_measured = is_whole && !standing.lacks.contains(&purpose);
     if is_measured { version } else { Preference::NotCompared }
 }
 
@@ -74,7 +75,8 @@ fn too_little(purpose: Use, standings: [Standing<'_>; 2]) -> String {
     .to_owned()
 }
 
-/// One version could not be measured. The other one is preferred if it was measured itself.
+/// One version could not be measured. The other one is preferred if it was measured itself, nothing
+/// of it failed, and it does not lose so much that the first one may have been lost by the same.
 fn against(
     (gone, why): (&str, &str),
     (other, standing): (&str, Standing<'_>),
@@ -82,9 +84,13 @@ fn against(
 ) -> (Preference, String) {
     let gone_told = format!("{gone} could not be measured: {why}");
     let lacks = if standing.is_broken {
-        "broke off before its end"
+        "broke off before its end".to_owned()
+    } else if let Some(share) = standing.loses {
+        format!("lost {} of its own requests: a loss as heavy as this ends sessions", counted(share))
     } else if standing.lacks.contains(&purpose) {
-        "has no figure that counts for this"
+        "has no figure that counts for this".to_owned()
+    } else if standing.failed.contains(&purpose) {
+        "failed in a part of what counts for this".to_owned()
     } else {
         let preferred = if other == "IPv4" { Preference::V4 } else { Preference::V6 };
         return (preferred, gone_told);

@@ -6,12 +6,14 @@ use netaware_units::ByteCount;
 
 use super::super::{Findings, outages};
 use super::{BULK, Pair};
-use crate::transfer::TcpRound;
+use crate::heavy_loss;
+use crate::transfer::{MEASURE_THROUGHPUT, TcpRound};
 
 /// What a [`Standing`] borrows.
 pub(super) struct Reasons {
     lacks: [Vec<Use>; 2],
     cut: [Option<String>; 2],
+    failed: [Vec<Use>; 2],
 }
 
 impl Reasons {
@@ -19,6 +21,7 @@ impl Reasons {
         Self {
             lacks: [pair.v4, pair.v6].map(lacks),
             cut: [cut_by_path(pair.v4, pair.f4, pair.f6), cut_by_path(pair.v6, pair.f6, pair.f4)],
+            failed: [pair.v4, pair.v6].map(failed),
         }
     }
 
@@ -34,6 +37,10 @@ impl Reasons {
                 is_broken: result.unreachable.is_some(),
                 stalled: stalled(result).or(self.cut[n].as_deref()),
                 lacks: &self.lacks[n],
+                failed: &self.failed[n],
+                // One that never was there was not lost.
+                loses: Some(heavy_loss::of_runs(&found.idle))
+                    .filter(|loss| both[1 - n].0.reach.is_some() && heavy_loss::is_heavy(*loss)),
                 beside_tcp: share_beside_tcp(result),
             }
         })
@@ -49,6 +56,21 @@ fn lacks(result: &VersionResult) -> Vec<Use> {
     [(Use::Bulk, has_rate), (Use::Interactive, has_delay), (Use::Media, has_datagrams)]
         .into_iter()
         .filter_map(|(purpose, has)| (!has).then_some(purpose))
+        .collect()
+}
+
+/// Uses for which a phase of a version failed.
+fn failed(result: &VersionResult) -> Vec<Use> {
+    let stages = || result.failed_phases.iter().map(|phase| phase.stage.as_str());
+    let ran = |way: &Direction| {
+        result.tcp.iter().any(|tcp| tcp.pedigree.direction == *way && tcp.outcome == Outcome::Complete)
+    };
+    // Where TCP ran to its end both ways, it was a transfer over UDP.
+    let bulk = stages().any(|stage| stage == MEASURE_THROUGHPUT) && !BULK.iter().all(ran);
+    let delay = stages().any(|stage| stage != MEASURE_THROUGHPUT);
+    [(Use::Bulk, bulk), (Use::Interactive, delay), (Use::Media, delay)]
+        .into_iter()
+        .filter_map(|(purpose, has_failed)| has_failed.then_some(purpose))
         .collect()
 }
 
@@ -118,7 +140,7 @@ fn unreached(result: &VersionResult) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::{IpVersion, StreamEnd, TcpEnd, Unreachable};
+    use netaware_record::{FailedPhase, IpVersion, StreamEnd, TcpEnd, Unreachable};
     use netaware_units::Span;
 
     use super::*;
@@ -135,6 +157,18 @@ mod tests {
 
     fn found(tcp: Vec<TcpRound>) -> Findings {
         Findings { tcp, ..Findings::default() }
+    }
+
+    /// A version of which transfers had failed was preferred as a whole.
+    #[test]
+    fn a_phase_that_failed_counts_against_its_uses() {
+        let uses = |stage: &str| {
+            let phase = FailedPhase { stage: stage.to_owned(), reason: String::new() };
+            failed(&VersionResult { failed_phases: vec![phase], ..VersionResult::new(IpVersion::V6) })
+        };
+        assert_eq!(uses(MEASURE_THROUGHPUT), [Use::Bulk]);
+        assert_eq!(uses("measure latency"), [Use::Interactive, Use::Media]);
+        assert!(failed(&VersionResult::new(IpVersion::V6)).is_empty());
     }
 
     #[test]
