@@ -38,11 +38,12 @@ pub enum Progress {
         end: Span,
         /// Payload received in it.
         bytes: ByteCount,
-        /// Mean payload rate.
-        rate: BitRate,
+        /// Mean payload rate; absent where so little came before the stream ended that there is none.
+        rate: Option<BitRate>,
         /// Datagrams received, for UDP.
         packets: Option<u64>,
-        /// Datagrams missing, for UDP.
+        /// Datagrams missing, for UDP, never fewer than none: what was overtaken and came within a
+        /// second is not among them, and what came later is taken off those of later slices.
         lost: Option<i64>,
         /// Segments sent again, for TCP, as far as the sender has told yet.
         retransmits: Option<u64>,

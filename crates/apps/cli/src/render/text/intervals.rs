@@ -70,7 +70,7 @@ fn slice(
         start: tick.end - tick.length,
         end: tick.end,
         bytes: tick.bytes,
-        rate: BitRate::mean(tick.bytes, tick.length)?,
+        rate: Some(BitRate::mean(tick.bytes, tick.length)?),
         packets: counts_datagrams.then_some(tick.packets),
         lost: counts_datagrams.then_some(tick.lost),
         retransmits: sender.and_then(|tick| tick.retransmits),
