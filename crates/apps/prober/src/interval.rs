@@ -225,8 +225,7 @@ mod tests {
     /// Lines had -5 and -14 datagrams as lost, of a stream that lost none.
     #[test]
     fn what_was_overtaken_is_not_lost_and_no_line_has_fewer_than_none() {
-        let across_the_border =
-            [vec![(15, 0); 9], vec![(13, 2)], vec![(17, -2)], vec![(15, 0); 9]].concat();
+        let across_the_border = [vec![(15, 0); 9], vec![(13, 2)], vec![(17, -2)], vec![(15, 0); 9]].concat();
         assert_eq!(lines(&across_the_border), [(148, 0), (152, 0)]);
         // What came after its line was shown is taken off later losses.
         let late = [vec![(14, 1); 10], vec![(15, 0); 20], vec![(25, -10)], vec![(12, 3)]].concat();

@@ -71,6 +71,8 @@ pub enum Progress {
 pub(crate) struct Watch<'a> {
     listener: &'a mut dyn FnMut(Progress),
     began_at: netaware_units::Mono,
+    /// Time for which others measured.
+    waited: Span,
     total: Span,
     /// What a person asked for, or was promised first: what every later promise is compared with.
     asked: Span,
@@ -105,6 +107,7 @@ impl<'a> Watch<'a> {
         Self {
             listener,
             began_at: netaware_io::clock::now(),
+            waited: Span::ZERO,
             total,
             asked: total,
             is_draining_said: false,
@@ -256,6 +259,12 @@ impl<'a> Watch<'a> {
     /// Waiting for other measurements is not part of the plan: the clock is put back.
     pub(crate) fn exclude(&mut self, waited: Span) {
         self.began_at += waited;
+        self.waited += waited;
+    }
+
+    /// For how long others measured while this one waited.
+    pub(crate) fn waited(&self) -> Span {
+        self.waited
     }
 
     /// Since the measurement began, waiting for others not counted.

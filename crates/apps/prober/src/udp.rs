@@ -114,7 +114,8 @@ fn orders(request: &UdpRequest, rounds: u16, careful: &[SendRate]) -> Vec<UdpOrd
         }
         typed => (typed, burst),
     };
-    let gap_ps = |(pace, burst): (Pace, u32)| gap_ps(request.length, burst, pace).map(|gap| gap.max(SHORTEST_GAP_PS));
+    let gap_ps =
+        |(pace, burst): (Pace, u32)| gap_ps(request.length, burst, pace).map(|gap| gap.max(SHORTEST_GAP_PS));
     let order = |(index, direction): (usize, &_)| UdpOrder {
         plan: UdpPlan {
             direction: *direction,

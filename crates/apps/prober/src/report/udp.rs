@@ -546,11 +546,8 @@ mod tests {
                 refusals: vec![refusal],
                 ..sender(860, 518)
             };
-            let ended = Ended {
-                udp_sender: Some(end),
-                udp_receiver: Some(receiver(860, None)),
-                ..Ended::default()
-            };
+            let ended =
+                Ended { udp_sender: Some(end), udp_receiver: Some(receiver(860, None)), ..Ended::default() };
             let mut round = round(ended);
             round.order.plan.direction = direction;
             sender_stood_still(&round)
@@ -559,7 +556,8 @@ mod tests {
                     of 1378 datagrams were not sent, most of them for that";
         assert_eq!(of(Direction::Reverse, 3130, 0).as_deref(), Some(want));
         // The system refused them; the datagrams were late one by one; this host says it of itself.
-        let others = [(Direction::Reverse, 3130, 300), (Direction::Reverse, 100, 0), (Direction::Forward, 3130, 0)];
+        let others =
+            [(Direction::Reverse, 3130, 300), (Direction::Reverse, 100, 0), (Direction::Forward, 3130, 0)];
         for (direction, pause_ms, refused) in others {
             assert_eq!(of(direction, pause_ms, refused), None);
         }
