@@ -217,7 +217,7 @@ fn as_planned(evidence: &UdpEvidence<'_>) -> Limit {
             let text = format!("one datagram was sent, and {} of it lost", evidence.loss.lost);
             Limit::new(LimitedBy::RequestedRate, text)
         }
-        // So has one burst.
+        // Nor has one burst.
         Some(_) if evidence.sent_rate.is_none() => {
             let text = format!(
                 "{} datagrams left in one burst, which has no rate, and {} of them lost",
