@@ -38,7 +38,7 @@ pub enum Progress {
         end: Span,
         /// Payload received in it.
         bytes: ByteCount,
-        /// Mean payload rate; absent where so little came before the stream ended that there is none.
+        /// Mean payload rate; absent of a last slice that was cut off behind one datagram.
         rate: Option<BitRate>,
         /// Datagrams received, for UDP.
         packets: Option<u64>,

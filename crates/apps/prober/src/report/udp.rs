@@ -344,7 +344,7 @@ fn stood_still(round: &UdpRound) -> impl Iterator<Item = String> {
 /// of itself is said of the whole measurement, and what its system refused is said of that.
 fn sender_stood_still(round: &UdpRound) -> Option<String> {
     let end = round.ended.udp_sender.as_ref()?;
-    let pause = limit::udp_sender_pause(end)?;
+    let pause = limit::stood_still(limit::udp_sender_pause(end), end.elapsed)?;
     let refused = end.refusals.iter().map(|it| it.not_sent).fold(0, u64::saturating_add);
     let is_own = round.order.plan.direction == Direction::Forward;
     if refused >= end.not_sent.div_ceil(2) || (is_own && pause >= crate::link::NOTICED) {
