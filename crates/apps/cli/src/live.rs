@@ -194,7 +194,7 @@ impl<'a> Live<'a> {
                 state.what = queued(*place, *expected_wait);
                 (state.rate, state.total) = (None, Span::ZERO);
             }
-            Progress::Interval { rate, .. } => state.rate = Some(*rate),
+            Progress::Interval { rate, .. } => state.rate = *rate,
             Progress::Rate { point, .. } => {
                 state.rate = point.rate.as_ref().map(|rate| BitRate(rate.estimate.max(0.0) as u64));
             }

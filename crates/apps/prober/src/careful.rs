@@ -97,6 +97,25 @@ pub(crate) fn beside_pings(carried: SendRate, length: u32, sessions: usize) -> S
     SendRate::at_least(share.saturating_sub(pings).max(share / 2))
 }
 
+/// How many datagrams may leave at once in a burst, of so many that were asked for, where the rate
+/// is nobody's: at most what the path carries at that rate in [`LONGEST_BURST`], and one at least.
+pub(crate) fn burst(asked: u32, length: u32, rate: SendRate) -> u32 {
+    let fit = LONGEST_BURST.0.cast_unsigned().saturating_mul(1000) / rate.gap_ps(length).max(1);
+    asked.min(u32::try_from(fit).unwrap_or(u32::MAX)).max(1)
+}
+
+/// What is said of a burst that was cut, or nothing of one that was not.
+pub(crate) fn cut_burst(asked: u32, length: u32, rate: SendRate) -> Option<String> {
+    let burst = burst(asked, length, rate);
+    let fills = rate.bit_rate().time_for(ByteCount(u64::from(length).saturating_mul(u64::from(asked))));
+    (burst < asked).then(|| {
+        format!(
+            "no rate was given, and {asked} datagrams of {length} B at once fill the path for {fills} at {rate}: \
+             --burst is {burst} instead, which takes {LONGEST_BURST} at most; -b sets a rate"
+        )
+    })
+}
+
 /// How long that takes in one direction of a path that carries the ceiling and loses nothing: a
 /// pair and a train, each with its answers, and the exchanges around them.
 pub(crate) fn lasts(exchange: Span) -> Span {
@@ -399,6 +418,8 @@ const UNKNOWN: u64 = 16_000;
 const PATIENCE: Span = Span::from_secs(1);
 /// All trains together, on a path without delay.
 const FLOW: Span = Span::from_secs(20);
+/// A burst fills a queue for no longer than this where nobody typed the rate.
+const LONGEST_BURST: Span = Span::from_millis(100);
 /// A path is not filled by one datagram for longer without a word.
 const LONGEST_DATAGRAM: Span = Span::from_secs(1);
 
@@ -503,6 +524,17 @@ mod tests {
             (!(5..9).contains(&number)).then_some(at + 4_000_000)
         });
         assert_eq!((ramp.rate(), ramp.trains), (CEILING, 3), "{ramp:?}");
+    }
+
+    /// 64 datagrams, 93 kB, left at once on a path that had just been seen to carry 152 kbit/s.
+    #[test]
+    fn a_burst_of_which_nobody_typed_the_rate_does_not_fill_a_slow_path() {
+        let of = |rate, asked| burst(asked, 1452, SendRate::at_least(rate));
+        assert_eq!([of(121_000, 64), of(1_000_000, 64), of(1_000_000, 4), of(8_000, 1)], [1, 8, 4, 1]);
+        assert_eq!(cut_burst(4, 1452, CEILING), None);
+        let said = cut_burst(64, 1452, CEILING).unwrap();
+        assert!(said.contains("64 datagrams of 1452 B at once fill the path for 743 ms"), "{said}");
+        assert!(said.contains("--burst is 8 instead, which takes 100 ms at most"), "{said}");
     }
 
     #[test]

@@ -13,11 +13,44 @@ pub(crate) struct IntervalMeter {
     every: Span,
     forward: Open,
     reverse: Open,
-    /// Slices in which no datagram came, of each direction: what was lost in them is known once one
-    /// does.
-    held: [Vec<ReceiverTick>; 2],
+    held: [Held; 2],
     /// When the transfers are over; empty slices behind that show nothing.
     over_at: Option<Span>,
+}
+
+/// Slices of one direction that are not shown yet: those in which no datagram came, because what
+/// was lost in them is known once one does, and those behind a loss, because what is missing may
+/// have been overtaken.
+#[derive(Default)]
+struct Held {
+    slices: Vec<ReceiverTick>,
+    /// Datagrams that were shown as lost and came after all.
+    shown: i64,
+}
+
+impl Held {
+    fn push(&mut self, tick: ReceiverTick) {
+        let paid = tick.lost.clamp(0, self.shown);
+        self.shown -= paid;
+        self.slices.push(ReceiverTick { lost: tick.lost - paid, ..tick });
+        self.slices = loss_split::placed(&self.slices);
+        self.shown = self.shown.saturating_add(loss_split::settle(&mut self.slices));
+    }
+
+    /// Takes out what will not change, and what has been held for [`MAX_HELD`].
+    fn settled(&mut self) -> Vec<ReceiverTick> {
+        let mut newer: Span = self.slices.iter().map(|tick| tick.length.or_zero()).sum();
+        let (mut until, mut is_whole) = (0, true);
+        for (at, tick) in self.slices.iter().enumerate() {
+            newer -= tick.length.or_zero();
+            is_whole &= tick.lost <= 0;
+            let is_silent = tick.streams == 0 && tick.packets == 0;
+            if newer >= MAX_HELD || (is_whole && !is_silent) {
+                until = at + 1;
+            }
+        }
+        self.slices.drain(..until).collect()
+    }
 }
 
 #[derive(Default)]
@@ -65,27 +98,23 @@ impl IntervalMeter {
                 (open.rtt, open.cwnd) = (tick.rtt, tick.cwnd);
             }
             Tick::Receiver(tick) => {
-                let is_silent = tick.streams == 0 && tick.packets == 0 && tick.lost == 0;
-                let held = &mut self.held[usize::from(direction == Direction::Reverse)];
+                let held = self.held(direction);
                 held.push(*tick);
-                let lasted: Span = held.iter().map(|tick| tick.length.or_zero()).sum();
-                if !is_silent || lasted > MAX_HELD {
-                    self.release(direction, watch);
-                }
+                let settled = held.settled();
+                self.add(direction, settled, watch);
             }
         }
     }
 
-    /// Adds the slices that were held back.
-    fn release(&mut self, direction: Direction, watch: &mut Watch<'_>) {
+    /// Adds slices that are held back no longer.
+    fn add(&mut self, direction: Direction, slices: Vec<ReceiverTick>, watch: &mut Watch<'_>) {
         let (every, over_at) = (self.every, self.over_at);
-        let held = std::mem::take(&mut self.held[usize::from(direction == Direction::Reverse)]);
         let shows_nothing = |tick: &ReceiverTick| {
             let is_udp = tick.streams == 0;
             let is_empty = is_udp && tick.bytes == ByteCount(0) && tick.packets == 0 && tick.lost == 0;
             is_empty && over_at.is_some_and(|over| tick.end - tick.length >= over)
         };
-        for tick in loss_split::placed(&held).into_iter().filter(|tick| !shows_nothing(tick)) {
+        for tick in slices.into_iter().filter(|tick| !shows_nothing(tick)) {
             let open = self.open(direction);
             open.end = tick.end;
             open.length += tick.length;
@@ -103,7 +132,8 @@ impl IntervalMeter {
     /// Tells what is left, unless nothing came any more: then the stream was over.
     pub(crate) fn flush(&mut self, watch: &mut Watch<'_>) {
         for direction in [Direction::Forward, Direction::Reverse] {
-            self.release(direction, watch);
+            let held = std::mem::take(self.held(direction));
+            self.add(direction, held.slices, watch);
             let open = self.open(direction);
             let has_come = open.bytes > ByteCount(0) || open.packets > 0 || open.lost != 0;
             if open.length.0 > 0 && has_come {
@@ -111,6 +141,10 @@ impl IntervalMeter {
             }
             *self.open(direction) = Open::default();
         }
+    }
+
+    fn held(&mut self, direction: Direction) -> &mut Held {
+        &mut self.held[usize::from(direction == Direction::Reverse)]
     }
 
     fn open(&mut self, direction: Direction) -> &mut Open {
@@ -121,13 +155,16 @@ impl IntervalMeter {
         let version = self.version;
         let open = std::mem::take(self.open(direction));
         let Some(rate) = BitRate::mean(open.bytes, open.length) else { return };
+        // Of an interval that ended with the stream, behind one datagram, the length says nothing.
+        let is_cut = open.length + open.length / 10 < self.every;
+        let has_rate = !(open.is_udp && open.packets == 1 && is_cut);
         watch.tell(Progress::Interval {
             version,
             direction,
             start: (open.end - open.length).or_zero(),
             end: open.end,
             bytes: open.bytes,
-            rate,
+            rate: has_rate.then_some(rate),
             packets: open.is_udp.then_some(open.packets),
             lost: open.is_udp.then_some(open.lost),
             retransmits: open.retransmits.filter(|_| !open.is_udp),
@@ -137,7 +174,8 @@ impl IntervalMeter {
     }
 }
 
-/// A person who watches an outage sees it no later than this.
+/// A person who watches an outage or a loss sees it no later than this. What was overtaken usually
+/// comes sooner.
 const MAX_HELD: Span = Span::from_secs(1);
 
 #[cfg(test)]
@@ -182,6 +220,40 @@ mod tests {
         // Nobody waits longer than a second to see that nothing comes.
         let dead = [vec![(43, 0); 5], vec![(0, 0); 30]].concat();
         assert_eq!(lines(&dead), [(215, 0), (0, 0), (0, 0)]);
+    }
+
+    /// Lines had -5 and -14 datagrams as lost, of a stream that lost none.
+    #[test]
+    fn what_was_overtaken_is_not_lost_and_no_line_has_fewer_than_none() {
+        let across_the_border = [vec![(15, 0); 9], vec![(13, 2)], vec![(17, -2)], vec![(15, 0); 9]].concat();
+        assert_eq!(lines(&across_the_border), [(148, 0), (152, 0)]);
+        // What came after its line was shown is taken off later losses.
+        let late = [vec![(14, 1); 10], vec![(15, 0); 20], vec![(25, -10)], vec![(12, 3)]].concat();
+        assert_eq!(lines(&late), [(140, 10), (150, 0), (150, 0), (37, 0)]);
+    }
+
+    /// One datagram in the 94 ms of a stream at 1 kbit/s was "189 kbit/s".
+    #[test]
+    fn one_datagram_in_an_interval_that_was_cut_off_has_no_rate() {
+        let rates = |packets: u64, ms: i64| {
+            let mut told = Vec::new();
+            let mut listener = |progress| told.push(progress);
+            let mut watch = Watch::new(Span::from_secs(1), &mut listener);
+            let mut meter = IntervalMeter::new(IpVersion::V4, Span::from_secs(1));
+            let (end, length) = (Span::from_millis(ms), Span::from_millis(ms));
+            let bytes = ByteCount(packets * 1472);
+            let tick = ReceiverTick { end, length, bytes, packets, ..ReceiverTick::default() };
+            meter.take(Direction::Forward, &Tick::Receiver(tick), &mut watch);
+            meter.flush(&mut watch);
+            let rate = |line: &Progress| match line {
+                Progress::Interval { rate, .. } => Some(*rate),
+                _ => None,
+            };
+            told.iter().filter_map(rate).collect::<Vec<_>>()
+        };
+        assert_eq!(rates(1, 94), [None]);
+        assert_eq!(rates(2, 94), [BitRate::mean(ByteCount(2944), Span::from_millis(94))]);
+        assert_eq!(rates(1, 980), [BitRate::mean(ByteCount(1472), Span::from_millis(980))]);
     }
 
     #[test]

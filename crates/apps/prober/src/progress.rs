@@ -38,11 +38,12 @@ pub enum Progress {
         end: Span,
         /// Payload received in it.
         bytes: ByteCount,
-        /// Mean payload rate.
-        rate: BitRate,
+        /// Mean payload rate; absent of a last slice that was cut off behind one datagram.
+        rate: Option<BitRate>,
         /// Datagrams received, for UDP.
         packets: Option<u64>,
-        /// Datagrams missing, for UDP.
+        /// Datagrams missing, for UDP, never fewer than none: what was overtaken and came within a
+        /// second is not among them, and what came later is taken off those of later slices.
         lost: Option<i64>,
         /// Segments sent again, for TCP, as far as the sender has told yet.
         retransmits: Option<u64>,
@@ -70,6 +71,8 @@ pub enum Progress {
 pub(crate) struct Watch<'a> {
     listener: &'a mut dyn FnMut(Progress),
     began_at: netaware_units::Mono,
+    /// Time for which others measured.
+    waited: Span,
     total: Span,
     /// What a person asked for, or was promised first: what every later promise is compared with.
     asked: Span,
@@ -104,6 +107,7 @@ impl<'a> Watch<'a> {
         Self {
             listener,
             began_at: netaware_io::clock::now(),
+            waited: Span::ZERO,
             total,
             asked: total,
             is_draining_said: false,
@@ -255,6 +259,12 @@ impl<'a> Watch<'a> {
     /// Waiting for other measurements is not part of the plan: the clock is put back.
     pub(crate) fn exclude(&mut self, waited: Span) {
         self.began_at += waited;
+        self.waited += waited;
+    }
+
+    /// For how long others measured while this one waited.
+    pub(crate) fn waited(&self) -> Span {
+        self.waited
     }
 
     /// Since the measurement began, waiting for others not counted.

@@ -120,7 +120,7 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     }
     course.rounds(&mut run, plan);
     run.watch.phase("done", None);
-    let took = run.watch.done();
+    let (took, waited) = (run.watch.done(), run.watch.waited());
     let Run { lanes, mut findings, .. } = run;
     let planned = course.extents.first().copied().unwrap_or(Extent::Whole);
     if let Some(what) = planned.left_out(course.ask) {
@@ -141,7 +141,10 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
         course.left_out.no_time_is_enough();
     }
     let asked = request.budget + path_time;
-    record.warnings.extend(left_out::overrun(took, asked, |over| course.behind.causes(over)));
+    // The header's figure has the end of the sessions in it, and the wait for others.
+    let told = (record.elapsed - waited).max(took);
+    let causes = |over| course.behind.causes(over);
+    record.warnings.extend(left_out::overrun(took, told, asked, causes));
     record.warnings.extend(course.left_out.warnings(course.rounds_run, course.ask.rounds));
     record
 }

@@ -384,8 +384,7 @@ pub(crate) fn udp(
             let mut rate = order.planned;
             lane.obey_limits(&mut plan.duration, &mut rate);
             if rate != order.planned {
-                plan.gap_ps = rate.map(|rate| rate.gap_ps(plan.length));
-                plan.send = UdpSend::Single;
+                slow_down(&mut plan, rate);
             }
             if plan.packets.is_none() {
                 let moves = plan.rate().map(|rate| moved(rate, plan.duration));
@@ -406,6 +405,14 @@ pub(crate) fn udp(
     let at_once = orders.len() > 1;
     let round = |(order, ended)| UdpRound { order, ended, at_once, silence };
     orders.into_iter().zip(ended).map(round).collect()
+}
+
+/// Gives a stream the rate that the responder's owner allows, which is that of all datagrams of its
+/// bursts.
+fn slow_down(plan: &mut UdpPlan, rate: Option<SendRate>) {
+    let at_once = plan.length.saturating_mul(plan.burst.max(1));
+    plan.gap_ps = rate.map(|rate| rate.gap_ps(at_once));
+    plan.send = UdpSend::Single;
 }
 
 /// What transfers that ran at the same time came to.
@@ -479,6 +486,17 @@ pub(crate) const MEASURE_THROUGHPUT: &str = "measure throughput";
 mod tests {
     use super::*;
     use netaware_record::SenderTick;
+
+    /// Bursts of 64 at a cap of 1 Mbit/s were planned as 64 Mbit/s.
+    #[test]
+    fn a_cap_on_the_rate_is_that_of_all_datagrams_of_a_burst() {
+        let rate = SendRate::at_least(10_000_000);
+        let second = Span::from_secs(1);
+        let mut plan = UdpOrder::paced(Direction::Forward, second, 1472, rate, second).plan;
+        plan.burst = 64;
+        slow_down(&mut plan, Some(SendRate::at_least(1_000_000)));
+        assert_eq!(plan.rate(), Some(BitRate(1_000_000)));
+    }
 
     #[test]
     fn a_transfer_that_a_cap_on_bytes_ended_is_not_judged_by_the_time_that_was_asked_for() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use netaware_io::stop::StopFlag;
 use netaware_io::udp_stream::SHORTEST_GAP_PS;
-use netaware_record::{IpVersion, Record};
+use netaware_record::{Direction, IpVersion, Record};
 use netaware_stats::patience;
 use netaware_units::{SendRate, Span};
 use netaware_wire::control::{MAX_UDP_DRAIN, UdpPlan, UdpSend};
@@ -80,8 +80,15 @@ fn preparing(request: &UdpRequest, exchange: Span) -> Span {
 
 /// A rate for each direction.
 fn careful_rates(lane: &mut Lane, request: &UdpRequest, ceiling: SendRate, stop: &StopFlag) -> Vec<SendRate> {
-    let each = request.directions.each().iter();
-    each.map(|way| careful::rate(lane, &request.target, *way, request.length, ceiling, stop)).collect()
+    let rate_of = |way: &Direction| {
+        let rate = careful::rate(lane, &request.target, *way, request.length, ceiling, stop);
+        let cut = careful::cut_burst(request.burst, request.length, rate).filter(|_| lane.is_alive());
+        if let Some(what) = cut {
+            lane.warn(&what);
+        }
+        rate
+    };
+    request.directions.each().iter().map(rate_of).collect()
 }
 
 /// Asked the queueing discipline to release the datagrams, and it did not.
@@ -96,22 +103,26 @@ fn one_by_one(send: UdpSend) -> UdpSend {
 
 /// `careful` has the rate of each direction where the request leaves it to the path.
 fn orders(request: &UdpRequest, rounds: u16, careful: &[SendRate]) -> Vec<UdpOrder> {
-    let pace = |index: usize| match request.pace {
+    let burst = request.burst.max(1);
+    // The pace, and how many datagrams leave at once.
+    let leaving = |index: usize| match request.pace {
         // Of a direction that nobody has looked at, nothing is known.
         Pace::AtMost(ceiling) => {
             let unknown = || careful::unknown(request.length).min(ceiling);
-            Pace::Rate(careful.get(index).copied().unwrap_or_else(unknown))
+            let rate = careful.get(index).copied().unwrap_or_else(unknown);
+            (Pace::Rate(rate), careful::burst(burst, request.length, rate))
         }
-        typed => typed,
+        typed => (typed, burst),
     };
-    let gap_ps = |pace: Pace| typed_gap_ps(request, pace).map(|gap| gap.max(SHORTEST_GAP_PS));
+    let gap_ps =
+        |(pace, burst): (Pace, u32)| gap_ps(request.length, burst, pace).map(|gap| gap.max(SHORTEST_GAP_PS));
     let order = |(index, direction): (usize, &_)| UdpOrder {
         plan: UdpPlan {
             direction: *direction,
             duration: request.time / i64::from(rounds),
             packets: request.packets,
             length: request.length,
-            gap_ps: gap_ps(pace(index)),
+            gap_ps: gap_ps(leaving(index)),
             // A paced stream is a promise about each datagram; batches would break it.
             send: if request.pace == Pace::Unlimited { request.send } else { one_by_one(request.send) },
             receive: request.receive,
@@ -120,7 +131,7 @@ fn orders(request: &UdpRequest, rounds: u16, careful: &[SendRate]) -> Vec<UdpOrd
             round_trip: Span::ZERO,
             window: request.window,
             dscp: request.target.options.dscp,
-            burst: request.burst.max(1),
+            burst: leaving(index).1,
             histogram: request.histogram,
             log: request.log,
         },
@@ -135,16 +146,16 @@ fn orders(request: &UdpRequest, rounds: u16, careful: &[SendRate]) -> Vec<UdpOrd
 }
 
 /// From datagram to datagram, or from burst to burst: a rate is that of all datagrams of a burst.
-fn typed_gap_ps(request: &UdpRequest, pace: Pace) -> Option<u64> {
-    pace.gap_ps(request.length.saturating_mul(match pace {
-        Pace::Rate(_) | Pace::AtMost(_) => request.burst.max(1),
+fn gap_ps(length: u32, burst: u32, pace: Pace) -> Option<u64> {
+    pace.gap_ps(length.saturating_mul(match pace {
+        Pace::Rate(_) | Pace::AtMost(_) => burst.max(1),
         Pace::Unlimited | Pace::Spacing(_) => 1,
     }))
 }
 
 /// That datagrams were asked for closer than any are planned.
 fn is_too_close(request: &UdpRequest) -> bool {
-    typed_gap_ps(request, request.pace).is_some_and(|gap| gap < SHORTEST_GAP_PS)
+    gap_ps(request.length, request.burst, request.pace).is_some_and(|gap| gap < SHORTEST_GAP_PS)
 }
 
 fn options_of(request: &UdpRequest) -> BTreeMap<String, String> {

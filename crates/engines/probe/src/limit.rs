@@ -23,7 +23,7 @@ use netaware_units::Span;
 
 pub use flatness::flatness;
 pub use tcp::{TcpEvidence, tcp_limit};
-pub use udp::{UdpEvidence, udp_limit};
+pub use udp::{UdpEvidence, pause as udp_sender_pause, udp_limit};
 
 /// What lies between the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

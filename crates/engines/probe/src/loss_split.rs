@@ -165,6 +165,18 @@ fn spread(slices: &mut [ReceiverTick]) {
     }
 }
 
+/// Takes datagrams that came late off the losses of the slices before the one in which they came,
+/// the last of these first: none has fewer than none lost then. Returns how many came of those that
+/// were missing before the first slice.
+pub fn settle(ticks: &mut [ReceiverTick]) -> i64 {
+    let mut late = 0_i64;
+    for tick in ticks.iter_mut().rev() {
+        let missing = tick.lost.saturating_sub(late);
+        (tick.lost, late) = (missing.max(0), missing.saturating_neg().max(0));
+    }
+    late
+}
+
 /// Loss of each slice, `lost / (lost + packets)`, in order: samples for the comparison. Slices in
 /// which nothing was expected are left out; one in which late datagrams filled older holes counts
 /// as without loss.
@@ -187,6 +199,21 @@ mod tests {
     use netaware_units::{BitRate, ByteCount};
 
     use super::*;
+
+    /// Lines said that -5 and -14 datagrams were lost of a stream that lost none.
+    #[test]
+    fn datagrams_that_were_overtaken_are_lost_in_no_slice() {
+        let of = |lost: &[i64]| {
+            let mut ticks: Vec<ReceiverTick> =
+                lost.iter().map(|lost| ReceiverTick { lost: *lost, ..ReceiverTick::default() }).collect();
+            let before = settle(&mut ticks);
+            (ticks.iter().map(|tick| tick.lost).collect::<Vec<_>>(), before)
+        };
+        assert_eq!(of(&[26, -5, -7, -14]), (vec![0, 0, 0, 0], 0));
+        assert_eq!(of(&[26, -5, 8, -3, 0]), (vec![21, 0, 5, 0, 0], 0));
+        assert_eq!(of(&[2, -5, 3]), (vec![0, 0, 3], 3));
+        assert_eq!(of(&[i64::MIN, i64::MAX, i64::MIN]).0, [0, 0, 0]);
+    }
 
     /// 172 datagrams that were lost between 0.6 and 1.0 s stood in the second after it.
     #[test]

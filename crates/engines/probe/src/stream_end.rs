@@ -28,6 +28,11 @@ impl Schedule {
     pub fn of(plan: &UdpPlan) -> Self {
         Self { gap_ps: plan.gap_ps, burst: plan.burst, lasts: plan.duration.or_zero() }
     }
+
+    /// Whether several datagrams leave at once at each step.
+    pub fn is_of_bursts(&self) -> bool {
+        self.gap_ps.is_some() && self.burst > 1
+    }
 }
 
 /// From when the first datagram was due, or left, to when the last one was, or did. Of a stream
@@ -40,6 +45,24 @@ pub fn due_over(sender: &UdpSenderEnd, schedule: Schedule) -> Span {
     let due = Span(i64::try_from(ns).unwrap_or(i64::MAX));
     // Nothing is due after the plan's end.
     due.min(schedule.lasts).max(sender.elapsed)
+}
+
+/// The time over which so many datagrams of a stream have their rate, and the share of them that
+/// belongs to it; the first and the last of them were `elapsed` apart. Of single datagrams there is
+/// one less in that time than there are. Of bursts the time goes to the end of the last one's slot:
+/// up to its last datagram there would be one burst too many in it. `None` of one datagram, and of
+/// one burst, which have no rate.
+pub fn rated(datagrams: u64, elapsed: Span, schedule: Schedule) -> Option<(f64, Span)> {
+    let Some(gap_ps) = schedule.gap_ps.filter(|_| schedule.is_of_bursts()) else {
+        return (datagrams > 1).then(|| ((datagrams - 1) as f64 / datagrams as f64, elapsed));
+    };
+    let burst = u64::from(schedule.burst);
+    if datagrams <= burst {
+        return None;
+    }
+    let ns = u128::from(datagrams) * u128::from(gap_ps) / (u128::from(burst) * 1000);
+    let slots = Span(i64::try_from(ns).unwrap_or(i64::MAX));
+    Some((1.0, slots.max(elapsed)))
 }
 
 /// Whether nothing of a stream arrived any more from an instant on until its end, for longer than
@@ -121,6 +144,25 @@ mod tests {
         assert_eq!(due_over(&sender(2583, 0, 2990), plan), Span::from_millis(2990));
         let as_it_goes = schedule(None);
         assert_eq!(due_over(&sender(265, 2318, 307), as_it_goes), Span::from_millis(307));
+    }
+
+    /// 1.99 Mbit/s were told of 1 Mbit/s in two bursts, and 378 Mbit/s of 200 kbit/s in one.
+    #[test]
+    fn a_rate_of_bursts_is_that_of_their_slots_and_one_burst_has_none() {
+        let plan = |burst| Schedule { burst, ..schedule(Some(1_177_600_000_000)) };
+        let slot = Span::from_micros(1_177_600);
+        let rated = |datagrams, elapsed, schedule| {
+            rated(datagrams, elapsed, schedule).map(|(share, over)| ((share * 100.0).round() as u64, over))
+        };
+        assert_eq!(rated(200, slot, plan(100)), Some((100, slot * 2)));
+        assert_eq!(rated(150, slot, plan(100)), Some((100, slot * 3 / 2)), "a part of a burst");
+        assert_eq!(rated(200, slot * 3, plan(100)), Some((100, slot * 3)), "it took longer than planned");
+        assert_eq!(rated(100, Span::from_micros(185), plan(100)), None);
+        // Of single datagrams, and of those without times of their own, it is all but one.
+        let all_but_one = Some((75, slot));
+        assert_eq!(rated(4, slot, plan(1)), all_but_one);
+        assert_eq!(rated(4, slot, Schedule { gap_ps: None, ..plan(100) }), all_but_one);
+        assert_eq!(rated(1, slot, plan(1)), None);
     }
 
     #[test]

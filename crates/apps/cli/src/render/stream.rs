@@ -5,7 +5,7 @@ use netaware_record::{RateBound, RatePoint};
 use netaware_units::BitRate;
 use serde_json::{Value, json};
 
-use super::figures::count;
+use super::figures::{NONE, count};
 use super::table::padded;
 
 /// Above the first interval line.
@@ -42,7 +42,8 @@ pub(crate) fn interval_line(progress: &Progress) -> Option<String> {
     };
     let who = format!("{} {}", version.name(), direction.name());
     let seconds = format!("{:.1} - {:.1}", start.secs_f64(), end.secs_f64());
-    let mut cells = vec![seconds, bytes.to_string(), rate.to_string()];
+    let rate = rate.map_or_else(|| NONE.to_owned(), |rate| rate.to_string());
+    let mut cells = vec![seconds, bytes.to_string(), rate];
     if let Some(packets) = packets {
         let lost = lost.map_or_else(|| "?".to_owned(), |lost| lost.to_string());
         cells.push(format!("{lost} / {}", count(*packets)));
@@ -130,9 +131,9 @@ mod tests {
             start: Span::from_secs(119),
             end: Span::from_secs(120),
             bytes: ByteCount(1_181_116_006),
-            rate: BitRate(123_456_789_012),
+            rate: Some(BitRate(123_456_789_012)),
             packets,
-            lost: packets.map(|_| -12),
+            lost: packets.map(|_| 12),
             retransmits: packets.is_none().then_some(1234),
             rtt: packets.is_none().then_some(Span::from_micros(1210)),
             cwnd: packets.is_none().then_some(ByteCount(1_234_567)),
@@ -152,7 +153,7 @@ mod tests {
         );
         assert_eq!(
             interval_line(&interval(Some(34_000_000))).unwrap(),
-            "IPv6 down  119.0 - 120.0  1.10 GiB    123 Gbit/s     -12 / 34,000,000"
+            "IPv6 down  119.0 - 120.0  1.10 GiB    123 Gbit/s     12 / 34,000,000"
         );
     }
 

@@ -7,7 +7,8 @@ mod standing;
 use netaware_probe::compare::{self, Loads, RoundSamples, Share};
 use netaware_probe::loss_split;
 use netaware_record::{
-    Comparison, Direction, IpVersion, Metric, Outcome, Side, TcpResult, UdpResult, VersionResult,
+    Comparison, Direction, IpVersion, Metric, Outcome, ReceiverTick, Side, TcpResult, UdpResult,
+    VersionResult,
 };
 use netaware_units::{BitRate, Span};
 
@@ -264,5 +265,11 @@ fn udp_time(found: &Findings, direction: Direction) -> Span {
 
 fn losses(found: &Findings, direction: Direction) -> Rounds {
     let rounds = found.udp.iter().filter(|round| round.order.plan.direction == direction);
-    rounds.map(|round| loss_split::per_tick(&round.ended.receiver_ticks)).collect()
+    let of_round = |ticks: &[ReceiverTick]| {
+        let mut ticks = ticks.to_vec();
+        // What was overtaken is not lost.
+        loss_split::settle(&mut ticks);
+        loss_split::per_tick(&ticks)
+    };
+    rounds.map(|round| of_round(&round.ended.receiver_ticks)).collect()
 }

@@ -133,15 +133,16 @@ fn left_in(round: &UdpRound) -> Option<(ByteCount, Span)> {
     }
     let end = round.ended.udp_receiver.as_ref()?;
     let length = u64::from(round.order.plan.length);
-    Some((ByteCount(end.highest.saturating_sub(1).saturating_mul(length)), end.elapsed))
+    let (share, over) = stream_end::rated(end.highest, end.elapsed, Schedule::of(&round.order.plan))?;
+    let bytes = (end.highest.saturating_mul(length) as f64 * share).round();
+    Some((ByteCount(bytes as u64), over))
 }
 
 /// The same as far as the sender told it.
 fn told_in(round: &UdpRound) -> Option<(ByteCount, Span)> {
     let end = round.ended.udp_sender.as_ref()?;
-    let (planned, over) = due(round, end);
-    let of_which = |bytes: ByteCount| ByteCount((bytes.0 as f64 * share_between(planned)) as u64);
-    (end.sent > 1).then(|| (of_which(end.bytes), over))
+    let (share, over) = due(round, end)?;
+    (end.sent > 1).then(|| (ByteCount((end.bytes.0 as f64 * share) as u64), over))
 }
 
 /// The rate at which a round was sent.
@@ -185,17 +186,15 @@ pub(super) fn cut_off(round: &UdpRound) -> u64 {
     if came_in_time { lost_at_the_end(round) } else { 0 }
 }
 
-/// Over which time a round was sent, and how many datagrams were due in it: those that left, from
-/// the first to the last of them, or, where others did not leave, all of the plan in its time.
-fn due(round: &UdpRound, sender: &UdpSenderEnd) -> (u64, Span) {
-    let over = stream_end::due_over(sender, Schedule::of(&round.order.plan));
-    let all = if over > sender.elapsed { sender.sent.saturating_add(sender.not_sent) } else { sender.sent };
-    (all, over)
-}
-
-/// From the first of so many datagrams to the last there is one less. One alone has no rate.
-fn share_between(datagrams: u64) -> f64 {
-    datagrams.saturating_sub(1) as f64 / datagrams.max(1) as f64
+/// Over which time a round was sent, and the share of its datagrams that belongs to it: of those
+/// that left, from the first to the last of them, or, where others did not leave, of all of the
+/// plan in its time. The time of bursts is that of the plan in any case.
+fn due(round: &UdpRound, sender: &UdpSenderEnd) -> Option<(f64, Span)> {
+    let schedule = Schedule::of(&round.order.plan);
+    let over = stream_end::due_over(sender, schedule);
+    let is_of_plan = over > sender.elapsed || schedule.is_of_bursts();
+    let not_sent = if is_of_plan { sender.not_sent } else { 0 };
+    stream_end::rated(sender.sent.saturating_add(not_sent), over, schedule)
 }
 
 /// Since when nothing of the last stream of one direction came, if nothing came until its end, nor
@@ -226,9 +225,11 @@ fn ceased(ceased: &Ceased) -> String {
     format!("nothing arrived any more after {after}: {fate}")
 }
 
-/// The slices of a round, up to the last in which the stream was sent or something came.
+/// The slices of a round, up to the last in which the stream was sent or something came. What was
+/// overtaken is not lost in any of them.
 fn slices(round: &UdpRound) -> Vec<ReceiverTick> {
     let mut slices = loss_split::placed(&round.ended.receiver_ticks);
+    loss_split::settle(&mut slices);
     let lasts = round.order.plan.duration;
     let is_over = |slice: &ReceiverTick| {
         slice.packets == 0 && slice.lost == 0 && slice.end - slice.length + slice.length / 2 >= lasts
@@ -246,27 +247,32 @@ fn slices(round: &UdpRound) -> Vec<ReceiverTick> {
 struct Arrived {
     received: u64,
     bytes: ByteCount,
-    /// Of so many datagrams all but one were within the time.
-    all: u64,
+    /// The part of both that belongs to the time.
+    share: f64,
     over: Span,
 }
 
 impl Arrived {
-    /// `None` where the receiver never reported, and of less than two datagrams.
+    /// `None` where the receiver never reported, of less than two datagrams, and of one burst.
     fn in_round(round: &UdpRound) -> Option<Self> {
         let end = round.ended.udp_receiver.as_ref().filter(|end| end.received > 1)?;
         let sender = round.ended.udp_sender.as_ref().filter(|_| end.observed.is_none());
         let whole = sender.filter(|sender| sender.sent >= end.received);
-        let (all, over) = whole.map_or((end.received, end.elapsed), |sender| {
-            let (all, over) = due(round, sender);
-            (all, over.max(end.elapsed))
-        });
-        Some(Self { received: end.received, bytes: end.bytes, all, over })
+        let (share, over) = match whole {
+            Some(sender) => due(round, sender)?,
+            None => {
+                let schedule = Schedule::of(&round.order.plan);
+                // The slots of bursts go by the numbers, and not by what came.
+                let all = if schedule.is_of_bursts() { end.highest } else { 0 };
+                stream_end::rated(all.max(end.received), end.elapsed, schedule)?
+            }
+        };
+        Some(Self { received: end.received, bytes: end.bytes, share, over: over.max(end.elapsed) })
     }
 
     /// The part of a count that belongs to the time.
     fn of_which(&self, count: u64) -> f64 {
-        count as f64 * share_between(self.all)
+        count as f64 * self.share
     }
 
     /// What came within the time.
@@ -288,8 +294,8 @@ fn wire(path: Path, rounds: &[&UdpRound], arrived: &[Arrived]) -> Option<WireRat
         vlan,
         sent: mean_rate(rounds.iter().filter_map(|round| {
             let end = round.ended.udp_sender.as_ref()?;
-            let (due, over) = due(round, end);
-            let between = ByteCount((bytes(end.sent).0 as f64 * share_between(due)) as u64);
+            let (share, over) = due(round, end)?;
+            let between = ByteCount((bytes(end.sent).0 as f64 * share) as u64);
             (end.sent > 1).then_some((between, over))
         })),
         received: mean_rate(arrived.iter().map(|it| {
@@ -342,7 +348,8 @@ pub(super) fn warnings(rounds: &[UdpRound], is_unreachable: bool) -> Vec<String>
         }
         for round in rounds.iter().filter(|round| round.order.plan.direction == direction) {
             warnings.extend(round.ended.udp_sender.iter().flat_map(|end| refusals(way, end)));
-            warnings.extend(stood_still(round).map(|text| format!("UDP {way}: {text}")));
+            let of_ends = stood_still(round).chain(sender_stood_still(round)).chain(is_one_burst(round));
+            warnings.extend(of_ends.map(|text| format!("UDP {way}: {text}")));
             let sent = sent_in(round);
             if round.ended.udp_sender.is_none() && round.ended.udp_receiver.is_some() {
                 warnings.push(format!(
@@ -362,8 +369,7 @@ pub(super) fn warnings(rounds: &[UdpRound], is_unreachable: bool) -> Vec<String>
     warnings
 }
 
-/// That the receiving end was stopped while it was to receive. A sender that was tells what it did
-/// not send.
+/// That the receiving end was stopped while it was to receive.
 fn stood_still(round: &UdpRound) -> impl Iterator<Item = String> {
     let receiver = round.ended.udp_receiver.as_ref();
     let sender = round.ended.udp_sender.as_ref().map_or(Span::ZERO, |end| end.elapsed);
@@ -372,10 +378,50 @@ fn stood_still(round: &UdpRound) -> impl Iterator<Item = String> {
     said.map(|said| format!("{said}: what came meanwhile waited there or may have been dropped there"))
 }
 
+/// That the sending end was away once, for most of what it did not send. What this host has noticed
+/// of itself is said of the whole measurement, and what its system refused is said of that.
+fn sender_stood_still(round: &UdpRound) -> Option<String> {
+    let end = round.ended.udp_sender.as_ref()?;
+    let pause = limit::stood_still(limit::udp_sender_pause(end), end.elapsed)?;
+    let refused = end.refusals.iter().map(|it| it.not_sent).fold(0, u64::saturating_add);
+    let is_own = round.order.plan.direction == Direction::Forward;
+    if refused >= end.not_sent.div_ceil(2) || (is_own && pause >= crate::link::NOTICED) {
+        return None;
+    }
+    let who = if is_own { "this host" } else { "the responder's host" };
+    Some(format!(
+        "{who} sent nothing for {pause} (it was suspended or stopped, or had no CPU time): {} of {} datagrams were not \
+         sent, most of them for that",
+        end.not_sent,
+        end.sent.saturating_add(end.not_sent)
+    ))
+}
+
+/// That all datagrams left in one burst, so that there is no rate beside the planned one.
+fn is_one_burst(round: &UdpRound) -> Option<String> {
+    let (end, plan) = (round.ended.udp_sender.as_ref()?, &round.order.plan);
+    let is_one = end.sent.saturating_add(end.not_sent) <= u64::from(plan.burst);
+    (is_one && end.sent > 1 && Schedule::of(plan).is_of_bursts()).then(|| {
+        format!(
+            "its {} datagrams left in one burst, which has no rate; two bursts have one, with a longer --time or a \
+             smaller --burst",
+            end.sent
+        )
+    })
+}
+
+/// Whether the sender planned longer gaps than single datagrams of this rate have.
+fn has_bursts(udp: &UdpResult) -> bool {
+    let gap = udp.sender.as_ref().and_then(|end| end.gaps.as_ref()?.planned);
+    let of_one = udp.planned.map(|rate| rate.time_for(udp.payload));
+    gap.zip(of_one).is_some_and(|(gap, of_one)| gap > of_one + of_one / 2)
+}
+
 /// That datagrams came closer together than they were sent: at a rate that the sender did not plan,
 /// and that may exceed what the path carries.
 pub(super) fn came_faster(udp: &UdpResult) -> Option<String> {
-    let receiver = udp.receiver.as_ref()?;
+    // A burst is followed by nothing, which belongs to its rate.
+    let receiver = udp.receiver.as_ref().filter(|end| end.bursts.is_none() && !has_bursts(udp))?;
     // What was not sent makes the rate of the plan's time a lower one.
     let while_sent = |end: &UdpSenderEnd| BitRate::mean(but_one(end.bytes, end.sent), end.elapsed);
     let cut = udp.sender.as_ref().filter(|sender| sender.not_sent > 0);
@@ -557,6 +603,76 @@ mod tests {
         let highest = observed.unwrap_or(received);
         let (bytes, elapsed) = (ByteCount(received * 1472), Span::from_secs(6));
         UdpReceiverEnd { received, observed, highest, bytes, elapsed, ..UdpReceiverEnd::default() }
+    }
+
+    /// 518 of 1378 datagrams were not sent by a responder that was stopped, and no warning said so.
+    #[test]
+    fn a_responder_that_was_stopped_while_it_sent_is_named() {
+        let of = |direction, pause_ms, refused| {
+            let refusal = SendRefusal { not_sent: refused, ..SendRefusal::default() };
+            let end = UdpSenderEnd {
+                worst_lateness: Span::from_millis(pause_ms),
+                refusals: vec![refusal],
+                ..sender(860, 518)
+            };
+            let ended =
+                Ended { udp_sender: Some(end), udp_receiver: Some(receiver(860, None)), ..Ended::default() };
+            let mut round = round(ended);
+            round.order.plan.direction = direction;
+            sender_stood_still(&round)
+        };
+        let want = "the responder's host sent nothing for 3.13 s (it was suspended or stopped, or had no CPU time): 518 \
+                    of 1378 datagrams were not sent, most of them for that";
+        assert_eq!(of(Direction::Reverse, 3130, 0).as_deref(), Some(want));
+        // The system refused them; the datagrams were late one by one; this host says it of itself.
+        let others =
+            [(Direction::Reverse, 3130, 300), (Direction::Reverse, 100, 0), (Direction::Forward, 3130, 0)];
+        for (direction, pause_ms, refused) in others {
+            assert_eq!(of(direction, pause_ms, refused), None);
+        }
+    }
+
+    /// A stream in bursts of 100 at 1 Mbit/s, of which the sender and the receiver tell so much.
+    fn in_bursts(sent: u64, elapsed_ms: i64) -> UdpRound {
+        let elapsed = Span::from_millis(elapsed_ms);
+        let came = UdpReceiverEnd { elapsed, ..receiver(sent, None) };
+        let gaps = GapSummary { planned: Some(Span::from_micros(1_177_600)), ..GapSummary::default() };
+        let ended = Ended {
+            udp_sender: Some(UdpSenderEnd { elapsed, gaps: Some(gaps), ..sender(sent, 0) }),
+            udp_receiver: Some(came),
+            ..Ended::default()
+        };
+        let mut round = round(ended);
+        let rate = SendRate::at_least(1_000_000);
+        (round.order.planned, round.order.plan.burst) = (Some(rate), 100);
+        round.order.plan.gap_ps = Pace::Rate(rate).gap_ps(1472 * 100);
+        round
+    }
+
+    /// Two bursts were sent "at 1.99 Mbit/s" of 1 Mbit/s, and one at 378 Mbit/s of 200 kbit/s.
+    #[test]
+    fn bursts_have_the_rate_of_their_slots_and_one_alone_has_none() {
+        let rounds = [in_bursts(200, 1178)];
+        let result = results(PATH, &rounds).remove(0);
+        let wire = result.wire.as_ref().unwrap();
+        for rate in [result.sent_rate, result.goodput] {
+            assert_eq!(rate, Some(BitRate(1_000_000)), "{result:#?}");
+        }
+        assert_eq!(wire.sent, wire.received);
+        assert!(result.limit.evidence.contains("1.00 Mbit/s was sent as planned"), "{:?}", result.limit);
+        assert_eq!((came_faster(&result), warnings(&rounds, false)), (None, Vec::new()));
+        // A sender that never reported.
+        let mut alone = in_bursts(200, 1178);
+        alone.ended.udp_sender = None;
+        assert_eq!(results(PATH, &[alone])[0].sent_rate, Some(BitRate(1_000_000)));
+
+        let rounds = [in_bursts(100, 1)];
+        let result = results(PATH, &rounds).remove(0);
+        assert_eq!((result.sent_rate, result.goodput, result.packets_per_second), (None, None, None));
+        assert_eq!(result.wire.as_ref().map(|wire| (wire.sent, wire.received)), Some((None, None)));
+        assert!(result.limit.evidence.starts_with("100 datagrams left in one burst"), "{:?}", result.limit);
+        let said = warnings(&rounds, false);
+        assert!(said[0].starts_with("UDP up: its 100 datagrams left in one burst"), "{said:?}");
     }
 
     /// A stream over whose end the responder was stopped: a sixth was lost by the network, and

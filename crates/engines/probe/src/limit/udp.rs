@@ -145,6 +145,21 @@ fn cut_short(evidence: &UdpEvidence<'_>) -> Option<Limit> {
 /// it was stopped or suspended, and neither its work nor a queue was too much for it.
 fn stood_still(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     let sender = evidence.sender;
+    pause(sender).map(|pause| {
+        let text = format!(
+            "{} of {} datagrams were not sent, most of them in one pause of the sender of {pause}: it was stopped or \
+             suspended, or got no core; its {}",
+            sender.not_sent,
+            sender.sent.saturating_add(sender.not_sent),
+            CpuLoad::of_told(sender.cpu.as_ref()).describe()
+        );
+        Limit::new(LimitedBy::Unknown, text)
+    })
+}
+
+/// The one pause of a sender in which most of what it did not send was due, and in which its thread
+/// did not run.
+pub fn pause(sender: &UdpSenderEnd) -> Option<Span> {
     let plan = sender.sent.saturating_add(sender.not_sent);
     if sender.not_sent as f64 <= plan as f64 * TOLERATED {
         return None;
@@ -157,15 +172,7 @@ fn stood_still(evidence: &UdpEvidence<'_>) -> Option<Limit> {
     // Of a slow stream each datagram is far from the next.
     let spacing = sender.gaps.as_ref().and_then(|gaps| gaps.planned).unwrap_or_default();
     let is_one = pause >= LONG_PAUSE.max(spacing * SPACINGS) && pause.secs_f64() >= missing * MOST;
-    (is_one && cpu.pressure() < SPARE).then(|| {
-        let text = format!(
-            "{} of {plan} datagrams were not sent, most of them in one pause of the sender of {pause}: it was stopped \
-             or suspended, or got no core; its {}",
-            sender.not_sent,
-            cpu.describe()
-        );
-        Limit::new(LimitedBy::Unknown, text)
-    })
+    (is_one && cpu.pressure() < SPARE).then_some(pause)
 }
 
 /// A sender that did not keep to its plan.
@@ -208,6 +215,14 @@ fn as_planned(evidence: &UdpEvidence<'_>) -> Limit {
         // One datagram alone has no rate.
         Some(_) if sender.sent == 1 => {
             let text = format!("one datagram was sent, and {} of it lost", evidence.loss.lost);
+            Limit::new(LimitedBy::RequestedRate, text)
+        }
+        // Nor has one burst.
+        Some(_) if evidence.sent_rate.is_none() => {
+            let text = format!(
+                "{} datagrams left in one burst, which has no rate, and {} of them lost",
+                sender.sent, evidence.loss.lost
+            );
             Limit::new(LimitedBy::RequestedRate, text)
         }
         Some(planned) => {

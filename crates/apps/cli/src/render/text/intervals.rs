@@ -70,9 +70,10 @@ fn slice(
         start: tick.end - tick.length,
         end: tick.end,
         bytes: tick.bytes,
-        rate: BitRate::mean(tick.bytes, tick.length)?,
+        rate: Some(BitRate::mean(tick.bytes, tick.length)?),
         packets: counts_datagrams.then_some(tick.packets),
-        lost: counts_datagrams.then_some(tick.lost),
+        // Older versions have had overtaken datagrams as fewer than none lost.
+        lost: counts_datagrams.then_some(tick.lost.max(0)),
         retransmits: sender.and_then(|tick| tick.retransmits),
         rtt: sender.and_then(|tick| tick.rtt),
         cwnd: sender.and_then(|tick| tick.cwnd),

@@ -77,14 +77,35 @@ fn sizes(results: &[Option<&MatrixResult>]) -> Vec<(ByteCount, ByteCount)> {
 fn line(label: [&str; 2], versions: impl Iterator<Item = [String; 5]>) -> String {
     let mut line: String = label.iter().zip(LABELS).map(|(text, width)| right(text, width)).collect();
     for figures in versions {
-        line.extend(figures.iter().zip(FIGURES).map(|(text, width)| right(text, width)));
+        line.extend(figures.iter().zip(FIGURES).map(|(text, width)| apart(text, width)));
     }
     line
+}
+
+/// A figure that is too long makes its line longer, and does not run into the one before it.
+fn apart(text: &str, width: usize) -> String {
+    format!(" {}", right(text, width - 1))
 }
 
 fn right(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(width.saturating_sub(text.chars().count())))
 }
+
+/// A rate in Mbit/s that leaves a space in its column: less than 0.1 has fewer digits there.
+fn rate(bits: f64, width: usize) -> String {
+    let (mbits, room) = (bits / 1e6, width - 1);
+    let text = significant(mbits);
+    if text.len() <= room || mbits >= 1.0 {
+        return text;
+    }
+    // "0." takes two.
+    let decimals = room - 2;
+    let text = format!("{mbits:.decimals$}");
+    if text.bytes().any(|digit| matches!(digit, b'1'..=b'9')) { text } else { TOO_LITTLE.to_owned() }
+}
+
+/// Less than the narrower column of rates has digits for.
+const TOO_LITTLE: &str = "<.001";
 
 /// Of a cell, by what an end does and not by who asked.
 struct Ends<'a> {
@@ -111,13 +132,15 @@ impl<'a> Ends<'a> {
 }
 
 fn figures(ends: &Ends<'_>) -> [String; 5] {
-    let rate = |of: Option<&Interval>| of.map_or_else(|| NONE.to_owned(), |i| significant(i.estimate / 1e6));
+    let rate = |of: Option<&Interval>, width: usize| {
+        of.map_or_else(|| NONE.to_owned(), |of| rate(of.estimate, width))
+    };
     let time =
         ends.sending_time.map_or_else(|| NONE.to_owned(), |i| Span(i.estimate.round() as i64).to_string());
     [
         time,
-        rate(ends.sent),
-        rate(ends.received),
+        rate(ends.sent, FIGURES[1]),
+        rate(ends.received, FIGURES[2]),
         ends.received.map_or_else(|| NONE.to_owned(), spread),
         lost(ends),
     ]
@@ -196,6 +219,26 @@ mod tests {
         assert_eq!(told(&result), ["1.00 ms", "8.00", "4.00", "-", "20.0"]);
         result.pedigree.direction = Direction::Reverse;
         assert_eq!(told(&result), ["2.00 ms", "4.00", "8.00", "-", "25.0"]);
+    }
+
+    /// "27.00.0128" was 27.0 Mbit/s sent and 0.0128 received.
+    #[test]
+    fn rates_of_slow_paths_do_not_run_into_each_other() {
+        let rows = [
+            (12_800.0, 7, "0.0128"),
+            (12_800.0, 6, "0.013"),
+            (189_000.0, 6, "0.189"),
+            (1_280.0, 6, "0.001"),
+            (128.0, 6, "<.001"),
+            (27e6, 6, "27.0"),
+            (10_370e6, 6, "10370"),
+        ];
+        for (bits, width, want) in rows {
+            assert_eq!(rate(bits, width), want);
+        }
+        let figures = ["1.16 ms", "103700", "123456", "-", "0"].map(str::to_owned);
+        let line = line(["1 kB", "50 B"], [figures].into_iter());
+        assert_eq!(line, "   1 kB    50 B  1.16 ms 103700 123456    -    0");
     }
 
     #[test]
