@@ -15,6 +15,7 @@ use netaware_wire::datagram::{Header, Kind, Setup};
 use netaware_wire::preface::{ATTACHED, Attach, Preface, Role};
 
 use crate::dial::{self, Dialled};
+use crate::report;
 use crate::session::Session;
 use crate::stage::Cause;
 
@@ -393,7 +394,7 @@ impl Asking<'_> {
             // The question left this host, and somebody on the path rejected it.
             (Some(e), _) if has_sent => Cause::UdpRejected(e.to_string()),
             // This host's own firewall, or no route.
-            (_, Some(e)) | (Some(e), None) => Cause::NotSent(format!("UDP: {e}")),
+            (_, Some(e)) | (Some(e), None) => Cause::NotSent(format!("UDP: {}", report::refusal_of(&e))),
             (None, None) => Cause::UdpBlocked,
         })
     }

@@ -70,8 +70,12 @@ pub(crate) fn refusal(errno: i32) -> String {
 /// Why this host itself lets nothing out from one of its addresses to the responder, which a path
 /// of this round trip leads to.
 pub(crate) fn refused_here(from: ZonedIp, to: SocketAddr, round_trip: Span) -> Option<String> {
-    let error = netaware_io::options::refused_here(from, to, round_trip)?;
-    Some(error.raw_os_error().map_or_else(|| error.to_string(), refusal))
+    Some(refusal_of(&netaware_io::options::refused_here(from, to, round_trip)?))
+}
+
+/// The same as [`refusal`] of an error, which is told as it is where the system did not give it.
+pub(crate) fn refusal_of(error: &std::io::Error) -> String {
+    error.raw_os_error().map_or_else(|| error.to_string(), refusal)
 }
 
 /// A patience among the options of a record.
