@@ -380,7 +380,7 @@ impl Asking<'_> {
             match self.socket.send(question) {
                 Ok(_) => has_sent = true,
                 // A socket that has sent something hands over what ICMP said of that.
-                Err(e) if has_sent && e.kind() != std::io::ErrorKind::PermissionDenied => rejected = Some(e),
+                Err(e) if has_sent && e.raw_os_error() != Some(report::EPERM) => rejected = Some(e),
                 Err(e) => refused = Some(e),
             }
             if let Some((flow, setup)) = self.listen(wanted, *wait, &mut rejected) {

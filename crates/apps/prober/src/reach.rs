@@ -1,7 +1,6 @@
 //! `netaware reach`: what a host answers that runs nothing for us.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::thread;
 
 use netaware_host::{CoreDemand, CpuSnapshot};
@@ -107,10 +106,7 @@ impl TcpPort {
     /// Once all were tried: where nothing came and this host's own firewall dropped those that were
     /// awaited for long enough to see it, it dropped the others, too.
     fn settle(&mut self) {
-        let is_dropped = self.refused.is_some_and(|errno| {
-            io::Error::from_raw_os_error(errno).kind() == io::ErrorKind::PermissionDenied
-        });
-        if is_dropped && self.tries.answered() + self.tries.unreachable == 0 {
+        if self.refused == Some(report::EPERM) && self.tries.answered() + self.tries.unreachable == 0 {
             let dropped = std::mem::take(&mut self.given_up_early);
             self.tries.asked -= dropped;
             self.tries.not_sent += dropped;

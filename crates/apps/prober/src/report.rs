@@ -9,6 +9,7 @@ mod outages;
 pub(crate) mod owd;
 pub(crate) mod path_rates;
 pub(crate) mod reach;
+pub(crate) mod rejected;
 mod rounds;
 mod route;
 mod tcp;
@@ -62,10 +63,16 @@ pub(crate) fn refused(why: NotSent) -> Option<String> {
 pub(crate) fn refusal(errno: i32) -> String {
     let said = std::io::Error::from_raw_os_error(errno);
     match said.kind() {
-        std::io::ErrorKind::PermissionDenied => format!("{said}: its own firewall drops them"),
+        // A firewall of another host that forbids it is answered with EACCES.
+        std::io::ErrorKind::PermissionDenied if errno == EPERM => {
+            format!("{said}: its own firewall drops them")
+        }
         _ => said.to_string(),
     }
 }
+
+/// "Operation not permitted", which has the same number on all systems.
+pub(crate) const EPERM: i32 = 1;
 
 /// Why this host itself lets nothing out from one of its addresses to the responder, which a path
 /// of this round trip leads to.
@@ -298,6 +305,7 @@ pub(crate) fn finish(
         warnings.extend(rounds::warnings(result, found));
         warnings.extend(latency::bad_answers(found).map(|warning| format!("{name}: {warning}")));
         warnings.extend(latency::kept_in(found).map(|warning| format!("{name}: {warning}")));
+        warnings.extend(rejected::warning(found).map(|warning| format!("{name}: {warning}")));
         warnings.extend(outages::warning(found).map(|warning| format!("{name}: {warning}")));
         let fell = tcp::fell_behind(&result.tcp, &result.udp, &found.tcp);
         warnings.extend(fell.into_iter().map(|warning| format!("{name}: {warning}")));
