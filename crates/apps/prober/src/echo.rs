@@ -7,8 +7,8 @@ use netaware_io::probe_socket::{ProbeSocket, Stamping};
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, driver};
 use netaware_probe::delay_report::{EchoLog, EchoRound, Stopped};
-use netaware_probe::{EchoEvent, EchoPlan, EchoTrain, Pacing};
-use netaware_record::CpuUse;
+use netaware_probe::{EchoEvent, EchoPlan, EchoTrain, Pacing, outage};
+use netaware_record::{CpuUse, SendRefusal};
 use netaware_stats::ceasing::Ceasing;
 use netaware_stats::patience::{LEAST, Waiting};
 use netaware_units::{Mono, Span};
@@ -368,9 +368,9 @@ impl EchoFlow {
         })
         .map_err(|e| Cause::System(e.to_string()))?;
         self.used_at = clock::now();
-        let rejected =
-            |apart| drive.rejections.iter().map(move |one| outage::rejected(one.first, one.last, apart));
-        let rejected = spacing.map(|apart| rejected(apart).collect()).unwrap_or_default();
+        let rejected = spacing.map_or_else(Vec::new, |apart| {
+            drive.rejections.iter().map(|one| outage::rejected(one.first, one.last, apart)).collect()
+        });
         Ok(EchoRun {
             order: EchoOrder { patience: train.patience(), ..*order },
             transport: Transport::Udp,

@@ -12,6 +12,7 @@ use netaware_io::stamp::{self, IfSilent, StampOptions, StampRun, StampRunError};
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::{self, ZonedIp};
 use netaware_io::{clock, driver::Drive};
+use netaware_probe::outage;
 use netaware_probe::stamp::report::StampLog;
 use netaware_probe::stamp::{StampCounts, StampEvent};
 use netaware_record::passive::ClockState;
