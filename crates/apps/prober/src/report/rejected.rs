@@ -44,7 +44,7 @@ pub(crate) fn in_words(told: &[SendRefusal], rejected: u64, lost: u64, what: &st
         } else {
             format!("from {} to {}", told.first, told.last)
         };
-        format!("{} {when}: {}{}", told.count, told.cause, meaning(&told.cause))
+        format!("{} {when} into the measurement: {}{}", told.count, told.cause, meaning(&told.cause))
     };
     let each: Vec<String> = told.iter().map(each).collect();
     let were = if lost == 1 { "was" } else { "were" };
@@ -52,12 +52,8 @@ pub(crate) fn in_words(told: &[SendRefusal], rejected: u64, lost: u64, what: &st
         0 => String::new(),
         rejected => format!("{rejected} of the {lost} lost {what} {were} sent when "),
     };
-    (!each.is_empty()).then(|| {
-        format!(
-            "rejected on the way: {fell}ICMP messages came back, {} into the measurement",
-            each.join("; ")
-        )
-    })
+    let each = each.join("; ");
+    (!told.is_empty()).then(|| format!("rejected on the way: {fell}ICMP messages came back, {each}"))
 }
 
 /// The ICMP messages that the system tells in these words.
@@ -101,7 +97,7 @@ mod tests {
         };
         let found = Findings { idle: vec![EchoRun { round, ..one }, later], ..Findings::default() };
         let want = "rejected on the way: 105 of the 105 lost requests were sent when ICMP messages came back, 9 from \
-                    2.00 s to 5.50 s: filtered into the measurement";
+                    2.00 s to 5.50 s into the measurement: filtered";
         assert_eq!(warning(&found).as_deref(), Some(want));
         assert_eq!(warning(&Findings { idle: vec![run(500, 200..305)], ..Findings::default() }), None);
     }
@@ -110,7 +106,10 @@ mod tests {
     fn the_errors_of_the_system_are_told_with_their_icmp_message() {
         let cause = io::Error::from_raw_os_error(111).to_string();
         let said = in_words(&[told(&cause, 1, 20, 20)], 0, 0, "packets").unwrap();
-        assert!(said.starts_with("rejected on the way: ICMP messages came back, 1 at 20.0 ms: "), "{said}");
+        assert!(
+            said.starts_with("rejected on the way: ICMP messages came back, 1 at 20.0 ms into "),
+            "{said}"
+        );
         assert!(said.contains("(port unreachable: it is closed)"), "{said}");
         assert_eq!((meaning("anything"), in_words(&[], 0, 3, "packets")), ("", None));
     }
