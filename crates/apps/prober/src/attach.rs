@@ -360,6 +360,15 @@ struct Answer {
     rtt: Span,
 }
 
+/// Whether a firewall of this host has dropped so many questions, and let out none, that it is of
+/// no use to ask on: it is no outage that passes.
+fn is_kept_in(dropped_here: u32, has_sent: bool) -> bool {
+    dropped_here >= MOST_DROPPED_HERE && !has_sent
+}
+
+/// One that drops a part of the packets may drop as many in a row once.
+const MOST_DROPPED_HERE: u32 = 3;
+
 /// How the questions of a set-up are asked.
 struct Asking<'a> {
     session: &'a Session,
@@ -374,6 +383,7 @@ impl Asking<'_> {
     /// Repeats a question until the wanted answer comes.
     fn ask(&mut self, question: &[u8], wanted: Kind) -> Result<Answer, Cause> {
         let (mut refused, mut rejected, mut has_sent) = (None, None, false);
+        let mut dropped_here = 0;
         let began_at = clock::now();
         *self.hearing = Hearing::new(began_at);
         for (repeats, wait) in (0..).zip(self.waits) {
@@ -381,13 +391,19 @@ impl Asking<'_> {
                 Ok(_) => has_sent = true,
                 // A socket that has sent something hands over what ICMP said of that.
                 Err(e) if has_sent && e.raw_os_error() != Some(report::EPERM) => rejected = Some(e),
-                Err(e) => refused = Some(e),
+                Err(e) => {
+                    dropped_here += u32::from(e.raw_os_error() == Some(report::EPERM));
+                    refused = Some(e);
+                }
             }
             if let Some((flow, setup)) = self.listen(wanted, *wait, &mut rejected) {
                 return Ok(Answer { flow, setup, repeats, rtt: clock::now() - began_at });
             }
             if self.session.over.is_raised() {
                 return Err(Cause::Stopped);
+            }
+            if is_kept_in(dropped_here, has_sent) {
+                break;
             }
         }
         Err(match (rejected, refused) {
@@ -449,6 +465,15 @@ mod tests {
         fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
             Err(std::io::ErrorKind::WouldBlock.into())
         }
+    }
+
+    /// `latency` asked for 10 s what its own firewall dropped.
+    #[test]
+    fn what_this_hosts_own_firewall_drops_is_not_asked_to_the_end() {
+        assert!(is_kept_in(MOST_DROPPED_HERE, false));
+        assert!(!is_kept_in(MOST_DROPPED_HERE - 1, false));
+        // It lets something out: that is a filter of some packets.
+        assert!(!is_kept_in(MOST_DROPPED_HERE + 2, true));
     }
 
     /// It was waited for 8 s longer, and ended as "Resource temporarily unavailable".
