@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(and_rejected(&answered, 500, &[]), answered);
         // A row that reaches to the end, and reports that came before the first packet could have.
         assert_eq!(and_rejected(&[0, 1], 5, &[rejected(Span::ZERO, APART * 3, APART)]), [0, 1, 2, 3, 4]);
-        assert_eq!(and_rejected(&[0, 1, 2], 3, &[0..=9]), [0, 1, 2]);
+        assert_eq!(and_rejected(&[0, 1, 2], 3, &[RangeInclusive::new(0, 9)]), [0, 1, 2]);
     }
 
     #[test]

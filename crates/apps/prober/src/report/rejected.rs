@@ -73,6 +73,7 @@ const MEANINGS: [(i32, &str); 5] = [
 
 #[cfg(test)]
 mod tests {
+    use netaware_probe::outage;
     use netaware_units::Span;
 
     use super::super::outages::tests::run;
@@ -88,8 +89,10 @@ mod tests {
     #[test]
     fn requests_that_icmp_said_were_rejected_are_told_with_its_reason() {
         let denied = "filtered";
+        let ms = Span::from_millis;
+        let during = outage::rejected(ms(2000), ms(2990), ms(10));
         let one = EchoRun { rejections: vec![told(denied, 7, 2000, 2990)], ..run(500, 200..305) };
-        let round = one.round.clone().rejected_among(vec![100..=299]);
+        let round = one.round.clone().rejected_among(vec![during]);
         let later = EchoRun {
             began_at: one.began_at + Span::from_secs(5),
             rejections: vec![told(denied, 2, 500, 500)],
