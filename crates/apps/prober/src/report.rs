@@ -608,6 +608,13 @@ mod tests {
 
     use super::*;
 
+    /// A filter on the way that forbids it (ICMPv6) was said to be this host's own firewall.
+    #[test]
+    fn a_filter_of_another_host_is_not_called_a_firewall_of_this_one() {
+        assert!(refusal(EPERM).contains("its own firewall drops them"));
+        assert!(!refusal(13).contains("firewall"));
+    }
+
     /// On a path of 1.2 s a goodbye came after it had been waited for.
     #[test]
     fn a_goodbye_over_a_far_path_is_waited_for_longer_than_over_a_near_one() {
