@@ -17,6 +17,7 @@ use netaware_wire::preface::{ATTACHED, Attach, Preface, Role};
 
 use crate::dial::{self, Dialled};
 use crate::heavy_loss;
+use crate::report;
 use crate::session::Session;
 use crate::stage::Cause;
 
@@ -428,6 +429,15 @@ struct Answer {
     rtt: Span,
 }
 
+/// Whether a firewall of this host has dropped so many questions, and let out none, that it is of
+/// no use to ask on: it is no outage that passes.
+fn is_kept_in(dropped_here: u32, has_sent: bool) -> bool {
+    dropped_here >= MOST_DROPPED_HERE && !has_sent
+}
+
+/// One that drops a part of the packets may drop as many in a row once.
+const MOST_DROPPED_HERE: u32 = 3;
+
 /// How the questions of a set-up are asked.
 struct Asking<'a> {
     session: &'a Session,
@@ -442,14 +452,18 @@ impl Asking<'_> {
     /// Repeats a question until the wanted answer comes.
     fn ask(&mut self, question: &[u8], wanted: Kind) -> Result<Answer, Cause> {
         let (mut refused, mut rejected, mut has_sent) = (None, None, false);
+        let mut dropped_here = 0;
         let began_at = clock::now();
         *self.hearing = Hearing::new(began_at);
         for (repeats, wait) in (0..).zip(self.waits) {
             match self.socket.send(question) {
                 Ok(_) => has_sent = true,
                 // A socket that has sent something hands over what ICMP said of that.
-                Err(e) if has_sent && e.kind() != std::io::ErrorKind::PermissionDenied => rejected = Some(e),
-                Err(e) => refused = Some(e),
+                Err(e) if has_sent && e.raw_os_error() != Some(report::EPERM) => rejected = Some(e),
+                Err(e) => {
+                    dropped_here += u32::from(e.raw_os_error() == Some(report::EPERM));
+                    refused = Some(e);
+                }
             }
             if let Some((flow, setup)) = self.listen(wanted, *wait, &mut rejected) {
                 return Ok(Answer { flow, setup, repeats, rtt: clock::now() - began_at });
@@ -457,12 +471,15 @@ impl Asking<'_> {
             if self.session.over.is_raised() {
                 return Err(Cause::Stopped);
             }
+            if is_kept_in(dropped_here, has_sent) {
+                break;
+            }
         }
         Err(match (rejected, refused) {
             // The question left this host, and somebody on the path rejected it.
             (Some(e), _) if has_sent => Cause::UdpRejected(e.to_string()),
             // This host's own firewall, or no route.
-            (_, Some(e)) | (Some(e), None) => Cause::NotSent(format!("UDP: {e}")),
+            (_, Some(e)) | (Some(e), None) => Cause::NotSent(format!("UDP: {}", report::refusal_of(&e))),
             (None, None) => Cause::UdpBlocked,
         })
     }
@@ -517,6 +534,15 @@ mod tests {
         fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
             Err(std::io::ErrorKind::WouldBlock.into())
         }
+    }
+
+    /// `latency` asked for 10 s what its own firewall dropped.
+    #[test]
+    fn what_this_hosts_own_firewall_drops_is_not_asked_to_the_end() {
+        assert!(is_kept_in(MOST_DROPPED_HERE, false));
+        assert!(!is_kept_in(MOST_DROPPED_HERE - 1, false));
+        // It lets something out: that is a filter of some packets.
+        assert!(!is_kept_in(MOST_DROPPED_HERE + 2, true));
     }
 
     /// It was waited for 8 s longer, and ended as "Resource temporarily unavailable".

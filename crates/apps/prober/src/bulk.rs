@@ -147,10 +147,13 @@ pub(crate) fn run(
     }
     // A session that ended because this host stood still was not ended by the responder.
     let failure = failure.map(|cause| session.link.explain(cause));
-    let why = failure.clone().map(|cause| session.failure("measure throughput", cause).to_string());
+    let why = failure.clone().map(|cause| session.failure(STAGE, cause).to_string());
     let ended = transfers.into_iter().map(|transfer| transfer.finish(why.as_deref(), on_tick)).collect();
     (ended, failure)
 }
+
+/// What is being tried.
+pub(crate) const STAGE: &str = "measure throughput";
 
 /// Listens until every transfer is over at both ends.
 fn pump(

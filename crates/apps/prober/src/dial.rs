@@ -6,12 +6,17 @@
 //! connection that is not answered gets company from another port, and the first that is answered
 //! is taken. **Biased**: a connection whose first segments were lost by chance counts as
 //! unanswered, too.
+//!
+//! Opening a connection does not fail where a firewall of this host drops its segments: it times
+//! out, as with a host that is silent. Which of both it was is looked for afterwards.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use netaware_io::clock;
+use netaware_io::handshake::{self, Handshake};
 use netaware_io::options::{self, ConnectError, SocketOptions};
 use netaware_io::stop::StopFlag;
 use netaware_units::Span;
@@ -27,16 +32,47 @@ pub(crate) struct Dialled<T> {
     pub(crate) unanswered: u32,
 }
 
-/// Connects within `patience`, from another port where one is not answered.
+/// Connects within `patience`, from another port where one is not answered. What a firewall of this
+/// host drops is an error of its own, and not a silence of the other host.
 pub(crate) fn dial(
     at: SocketAddr,
     options: &SocketOptions,
     patience: Span,
 ) -> Result<Dialled<TcpStream>, ConnectError> {
-    dial_until(at, options, patience, &StopFlag::new())
+    let failed_before = handshake::failed_retransmissions();
+    dial_until(at, options, patience, &StopFlag::new()).map_err(|error| {
+        let may_be_dropped = handshake::failed_retransmissions() > failed_before;
+        or_dropped_here(error, at, may_be_dropped, || one_alone(at, options))
+    })
 }
 
-/// The same, and gives up as `Interrupted` once `over` is raised.
+/// A connection that is opened while none of this program's other ones is: the system's count of
+/// segments that it could not send again is one of all connections.
+fn one_alone(at: SocketAddr, options: &SocketOptions) -> Handshake {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock();
+    Handshake::attempt(at, options, SENT_AGAIN_BY, None)
+}
+
+/// Names this host's own firewall where it is the reason that nothing was answered.
+fn or_dropped_here(
+    error: ConnectError,
+    address: SocketAddr,
+    may_be_dropped: bool,
+    one_alone: impl FnOnce() -> Handshake,
+) -> ConnectError {
+    if !is_unanswered(&error) || !may_be_dropped {
+        return error;
+    }
+    match one_alone() {
+        Handshake::NotSent(Some(errno)) => {
+            ConnectError::NotSent { address, source: std::io::Error::from_raw_os_error(errno) }
+        }
+        _ => error,
+    }
+}
+
+/// Connects within `patience` in the same way, and gives up as `Interrupted` once `over` is raised.
 pub(crate) fn dial_until(
     at: SocketAddr,
     options: &SocketOptions,
@@ -127,6 +163,9 @@ pub(crate) fn is_unanswered(error: &ConnectError) -> bool {
 
 /// The first segment has been sent again by then (RFC 6298 §2.1: after one second).
 const AGAIN_AFTER: Span = Span::from_millis(1500);
+/// The system has sent the first segment again by then, with its timers' coarse steps: whether a
+/// firewall of this host drops it is known by that.
+pub(crate) const SENT_AGAIN_BY: Span = Span::from_millis(1200);
 /// How often it is looked whether a connection is wanted any longer.
 const LOOKS_EACH: Span = Span::from_millis(50);
 /// Of four links one is dead: three connections meet it in one case of 64.
@@ -215,6 +254,25 @@ mod tests {
             ConnectError::NotSent { .. } | ConnectError::Option { .. } => ErrorKind::Other,
         });
         assert_eq!(kind, Some(ErrorKind::Interrupted));
+    }
+
+    /// "connect: no answer within 5.00 s; check that the host is up", of a SYN that this host's own
+    /// firewall dropped.
+    #[test]
+    fn what_this_hosts_own_firewall_drops_is_not_a_silence_of_the_other_host() {
+        let address = SocketAddr::from(([192, 0, 2, 1], 1));
+        let said = |kind, may_be_dropped, meets: Handshake| {
+            or_dropped_here(error(kind), address, may_be_dropped, || meets).to_string()
+        };
+        let dropped = Handshake::NotSent(Some(1));
+        let ours = said(ErrorKind::TimedOut, true, dropped);
+        assert!(ours.starts_with("nothing could be sent to 192.0.2.1:1: "), "{ours}");
+        // A failure of another connection, or none at all.
+        for (may_be_dropped, meets) in [(true, Handshake::Silent), (false, dropped)] {
+            assert!(said(ErrorKind::TimedOut, may_be_dropped, meets).starts_with("cannot connect to "));
+        }
+        let refused = said(ErrorKind::ConnectionRefused, true, dropped);
+        assert!(refused.starts_with("cannot connect to "), "{refused}");
     }
 
     #[test]

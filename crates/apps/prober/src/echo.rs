@@ -7,8 +7,8 @@ use netaware_io::probe_socket::{ProbeSocket, Stamping};
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, driver};
 use netaware_probe::delay_report::{EchoLog, EchoRound, Stopped};
-use netaware_probe::{EchoEvent, EchoPlan, EchoTrain, Pacing};
-use netaware_record::CpuUse;
+use netaware_probe::{EchoEvent, EchoPlan, EchoTrain, Pacing, outage};
+use netaware_record::{CpuUse, SendRefusal};
 use netaware_stats::ceasing::Ceasing;
 use netaware_stats::patience::{LEAST, Waiting};
 use netaware_units::{Mono, Span};
@@ -113,6 +113,8 @@ pub(crate) struct EchoRun {
     pub(crate) worst_lateness: Span,
     /// Why the last request that never left this host did not.
     pub(crate) why_not_sent: Option<NotSent>,
+    /// What ICMP said of requests that had left, with times since the run began.
+    pub(crate) rejections: Vec<SendRefusal>,
     pub(crate) stamp_fallbacks: Option<u64>,
     /// When its first request was due.
     pub(crate) began_at: Mono,
@@ -372,16 +374,21 @@ impl EchoFlow {
         })
         .map_err(|e| Cause::System(e.to_string()))?;
         self.used_at = clock::now();
+        let rejected = spacing.map_or_else(Vec::new, |apart| {
+            drive.rejections.iter().map(|one| outage::rejected(one.first, one.last, apart)).collect()
+        });
         Ok(EchoRun {
             order: EchoOrder { patience: train.patience(), ..*order },
             transport: Transport::Udp,
             round: log
                 .finish(train.counts())
                 .lasting(last_verdict_at.since(start))
-                .answered_within(last_answer_at.since(start)),
+                .answered_within(last_answer_at.since(start))
+                .rejected_among(rejected),
             late_sends: drive.late_sends,
             worst_lateness: drive.worst_lateness,
             why_not_sent: drive.why_not_sent,
+            rejections: drive.rejections,
             stamp_fallbacks: Some(drive.stamp_fallbacks),
             began_at: start,
             unanswered,

@@ -166,6 +166,7 @@ impl Link {
         let shared = Arc::new(Shared::default());
         let (tell, inbox) = channel();
         let reader = Reader {
+            local: stream.local_addr().ok(),
             stream,
             writer: Arc::clone(&writer),
             closing: Arc::clone(&closing),
@@ -398,6 +399,8 @@ fn read_preface(stream: &mut TcpStream, patience: Span) -> Result<(), Cause> {
 }
 
 struct Reader {
+    /// This host's address, which it may lose.
+    local: Option<SocketAddr>,
     stream: TcpStream,
     writer: Arc<Mutex<TcpStream>>,
     closing: Arc<AtomicBool>,
@@ -465,7 +468,10 @@ impl Reader {
             self.shared.round_trip.store(self.silence.round_trip().0, Ordering::Release);
             let owed_since = self.silence.owed_since().map_or(0, |at| at.0);
             self.shared.owed_since.store(owed_since, Ordering::Release);
-            if let Some(silence) = self.silence.too_long(now) {
+            let local = self.local;
+            let is_lost = || local.is_some_and(|local| netaware_host::lost_network(local).is_some());
+            let cut_off = self.silence.cut_off(now, is_lost);
+            if let Some(silence) = cut_off.or(self.silence.too_long(now)) {
                 return Err(Cause::Unheard(silence));
             }
             // The first leaves at once: on a slow path the responder has heard nothing for long.

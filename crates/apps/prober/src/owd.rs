@@ -12,6 +12,7 @@ use netaware_io::stamp::{self, IfSilent, StampOptions, StampRun, StampRunError};
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::{self, ZonedIp};
 use netaware_io::{clock, driver::Drive};
+use netaware_probe::outage;
 use netaware_probe::stamp::report::StampLog;
 use netaware_probe::stamp::{StampCounts, StampEvent};
 use netaware_record::passive::ClockState;
@@ -701,7 +702,13 @@ fn warnings_of(
         let why = report::why_not_sent(why);
         warnings.push(format!("{name}: {not_sent} packets were not sent by this host: {why}"));
     }
-    let outages = flow.log.outages(interval, unanswered).and_then(|it| it.in_words(owd.lost, "packets"));
+    let told = &flow.run.drive.rejections;
+    let rejected: Vec<_> = told.iter().map(|one| outage::rejected(one.first, one.last, interval)).collect();
+    let in_rows = flow.log.rejected(unanswered, &rejected);
+    let rejections = report::rejected::in_words(told, in_rows, owd.lost, "packets");
+    warnings.extend(rejections.map(|text| format!("{name}: {text}")));
+    let outages = flow.log.outages(interval, unanswered, &rejected);
+    let outages = outages.and_then(|it| it.in_words(owd.lost, "packets"));
     warnings.extend(outages.map(|text| format!("{name}: {text}")));
     warnings.extend(report::owd::moved(version, &flow.log));
     warnings.extend(flow.log.restarts_in_words().map(|text| format!("{name}: {text}")));

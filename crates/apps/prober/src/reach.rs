@@ -16,6 +16,7 @@ use netaware_units::{ClockSource, Span};
 
 use crate::alone::{Alone, Turn, UDP_HEADER};
 use crate::departures::Departures;
+use crate::dial::SENT_AGAIN_BY;
 use crate::host::{self, During, Known};
 use crate::progress::Progress;
 use crate::report;
@@ -73,6 +74,9 @@ pub(crate) struct TcpPort {
     pub(crate) by_kernel: u32,
     /// Why the last SYN that never left did not (errno).
     pub(crate) refused: Option<i32>,
+    /// Silent ones that were given up before the system had sent their SYN again: only by that is
+    /// it known that a firewall of this host drops it.
+    given_up_early: u32,
     /// Hears refusals, where that is permitted.
     ear: Option<AnswerEar>,
 }
@@ -95,7 +99,18 @@ impl TcpPort {
         self.tries.waited = self.tries.waited.max(patience);
         self.by_kernel += u32::from(timed.is_some_and(|timed| timed.clock == ClockSource::Kernel));
         self.tries.take(began_at, answer);
+        self.given_up_early += u32::from(answer == TcpAnswer::Silent && patience < SENT_AGAIN_BY);
         answer
+    }
+
+    /// Once all were tried: where nothing came and this host's own firewall dropped those that were
+    /// awaited for long enough to see it, it dropped the others, too.
+    fn settle(&mut self) {
+        if self.refused == Some(report::EPERM) && self.tries.answered() + self.tries.unreachable == 0 {
+            let dropped = std::mem::take(&mut self.given_up_early);
+            self.tries.asked -= dropped;
+            self.tries.not_sent += dropped;
+        }
     }
 }
 
@@ -125,7 +140,7 @@ fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
         request.tcp_port.map(|port| TcpPort { port, ear: AnswerEar::open(host).ok(), ..TcpPort::default() });
     let options = &request.target.options;
     let end = began_at + turn.time;
-    let tcp = thread::scope(|scope| {
+    let mut tcp = thread::scope(|scope| {
         // The first is asked at the same time as the first question: on a slow path either takes
         // most of a short time.
         let mut first = tcp.map(|mut tcp| {
@@ -172,6 +187,9 @@ fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
         }
         tcp.or_else(|| first.take()?.join().ok())
     });
+    if let Some(tcp) = &mut tcp {
+        tcp.settle();
+    }
     let took = clock::now() - began_at;
     let found = method.finding();
     let icmp = found.echo.answered + found.timestamps.answered;
@@ -269,7 +287,30 @@ const NOBODY: &str = "see with 'netaware hops' how far packets get, or name an o
 
 #[cfg(test)]
 mod tests {
-    use super::{if_asked_once, neither};
+    use netaware_path::reach::{TcpAnswer, TcpTries};
+    use netaware_units::Mono;
+
+    use super::{TcpPort, if_asked_once, neither};
+
+    /// "0/1, never answered: filtered, or nobody there" directly above "1 not sent by this host".
+    #[test]
+    fn a_syn_that_was_given_up_early_was_not_sent_where_the_firewall_of_this_host_drops_the_others() {
+        let settled = |refused, answers: [TcpAnswer; 2]| {
+            let mut port = TcpPort { refused, given_up_early: 1, ..TcpPort::default() };
+            for answer in answers {
+                port.tries.take(Mono(0), answer);
+            }
+            port.settle();
+            let TcpTries { asked, not_sent, .. } = port.tries;
+            (asked, not_sent)
+        };
+        let dropped = [TcpAnswer::NotSent, TcpAnswer::Silent];
+        assert_eq!(settled(Some(1), dropped), (0, 2));
+        // A missing route is known at once, and of each.
+        assert_eq!(settled(Some(101), dropped), (1, 1));
+        assert_eq!(settled(None, [TcpAnswer::Silent, TcpAnswer::Unreachable]), (2, 0));
+        assert_eq!(settled(Some(1), [TcpAnswer::Silent, TcpAnswer::Unreachable]), (2, 0));
+    }
 
     /// An outage of two seconds at the begin took a version away, and it was said to be silent.
     #[test]

@@ -9,6 +9,7 @@ mod outages;
 pub(crate) mod owd;
 pub(crate) mod path_rates;
 pub(crate) mod reach;
+pub(crate) mod rejected;
 mod rounds;
 mod route;
 mod tcp;
@@ -64,16 +65,26 @@ pub(crate) fn refused(why: NotSent) -> Option<String> {
 pub(crate) fn refusal(errno: i32) -> String {
     let said = std::io::Error::from_raw_os_error(errno);
     match said.kind() {
-        std::io::ErrorKind::PermissionDenied => format!("{said}: its own firewall drops them"),
+        // A firewall of another host that forbids it is answered with EACCES.
+        std::io::ErrorKind::PermissionDenied if errno == EPERM => {
+            format!("{said}: its own firewall drops them")
+        }
         _ => said.to_string(),
     }
 }
 
+/// "Operation not permitted", which has the same number on all systems.
+pub(crate) const EPERM: i32 = 1;
+
 /// Why this host itself lets nothing out from one of its addresses to the responder, which a path
 /// of this round trip leads to.
 pub(crate) fn refused_here(from: ZonedIp, to: SocketAddr, round_trip: Span) -> Option<String> {
-    let error = netaware_io::options::refused_here(from, to, round_trip)?;
-    Some(error.raw_os_error().map_or_else(|| error.to_string(), refusal))
+    Some(refusal_of(&netaware_io::options::refused_here(from, to, round_trip)?))
+}
+
+/// The same as [`refusal`] of an error, which is told as it is where the system did not give it.
+pub(crate) fn refusal_of(error: &std::io::Error) -> String {
+    error.raw_os_error().map_or_else(|| error.to_string(), refusal)
 }
 
 /// A patience among the options of a record.
@@ -301,6 +312,7 @@ pub(crate) fn finish(
         warnings.extend(rounds::warnings(result, found));
         warnings.extend(latency::bad_answers(found).map(|warning| format!("{name}: {warning}")));
         warnings.extend(latency::kept_in(found).map(|warning| format!("{name}: {warning}")));
+        warnings.extend(rejected::warning(found).map(|warning| format!("{name}: {warning}")));
         warnings.extend(outages::warning(found).map(|warning| format!("{name}: {warning}")));
         let fell = tcp::fell_behind(&result.tcp, &result.udp, &found.tcp);
         warnings.extend(fell.into_iter().map(|warning| format!("{name}: {warning}")));
@@ -602,6 +614,13 @@ mod tests {
     use netaware_units::{ByteCount, ClockSource};
 
     use super::*;
+
+    /// A filter on the way that forbids it (ICMPv6) was said to be this host's own firewall.
+    #[test]
+    fn a_filter_of_another_host_is_not_called_a_firewall_of_this_one() {
+        assert!(refusal(EPERM).contains("its own firewall drops them"));
+        assert!(!refusal(13).contains("firewall"));
+    }
 
     /// On a path of 1.2 s a goodbye came after it had been waited for.
     #[test]

@@ -25,6 +25,7 @@ use netaware_wire::{PROTOCOL_VERSION, Token, proof};
 use crate::dial::{Dialled, dial};
 use crate::link::Link;
 use crate::progress::{Progress, Watch};
+use crate::report;
 use crate::request::Target;
 use crate::stage::{Cause, Failure};
 
@@ -513,7 +514,7 @@ fn connect_cause(e: &ConnectError, patience: Span) -> Cause {
             TimedOut | WouldBlock => Cause::Silent(patience),
             _ => Cause::System(source.to_string()),
         },
-        ConnectError::NotSent { source, .. } => Cause::NotSent(source.to_string()),
+        ConnectError::NotSent { source, .. } => Cause::NotSent(report::refusal_of(source)),
         ConnectError::Option { source, .. } => Cause::System(source.to_string()),
     }
 }

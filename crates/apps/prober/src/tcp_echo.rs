@@ -128,6 +128,7 @@ impl TcpEcho {
             late_sends: ended.late_sends,
             worst_lateness: ended.worst_lateness,
             why_not_sent: None,
+            rejections: Vec::new(),
             stamp_fallbacks: None,
             began_at: start,
             unanswered: ended.late,

@@ -474,13 +474,25 @@ fn run(
         silence = last.map(|(from, until)| until - from.max(began_at));
     }
     if let Some(cause) = failure {
-        lane.fail(MEASURE_THROUGHPUT, cause);
+        let told = lane.session().map(|session| session.failure(bulk::STAGE, cause.clone()).to_string());
+        lane.fail(bulk::STAGE, cause);
+        let found = lane.result.unreachable.as_ref();
+        if let Some((told, found)) = told.zip(found) {
+            give_one_reason(&mut ended, &told, &found.reason);
+        }
     }
     Ran { ended, echoes, silence }
 }
 
-/// What is being tried in a transfer.
-pub(crate) const MEASURE_THROUGHPUT: &str = "measure throughput";
+/// Where it was found out afterwards why the session ended, its transfers ended for the same
+/// reason.
+fn give_one_reason(ended: &mut [Ended], told: &str, found: &str) {
+    for early in ended.iter_mut().filter_map(|ended| ended.early.as_mut()) {
+        if early.as_str() == told {
+            found.clone_into(early);
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -496,6 +508,16 @@ mod tests {
         plan.burst = 64;
         slow_down(&mut plan, Some(SendRate::at_least(1_000_000)));
         assert_eq!(plan.rate(), Some(BitRate(1_000_000)));
+    }
+
+    /// One record said that nothing was heard for 4.33 s, and that this host had lost its address.
+    #[test]
+    fn a_transfer_has_the_reason_for_which_its_session_ended() {
+        let early = |why: &str| Ended { early: Some(why.to_owned()), ..Ended::default() };
+        let mut ended = [early("nothing heard for 4.33 s"), early("stopped by the user"), Ended::default()];
+        give_one_reason(&mut ended, "nothing heard for 4.33 s", "this host has lost its address");
+        let told = ended.map(|ended| ended.early.unwrap_or_default());
+        assert_eq!(told, ["this host has lost its address", "stopped by the user", ""]);
     }
 
     #[test]

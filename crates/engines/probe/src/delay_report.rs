@@ -14,7 +14,7 @@
 //! draft-ietf-ippm-responsiveness (there from TCP, TLS and HTTP exchanges, here from UDP alone).
 
 use std::cmp::Reverse;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use netaware_record::{
     DelaySummary, DelayTail, Direction, ExchangeTotal, Health, HistogramShape, IpVersion, LatencyResult,
@@ -24,7 +24,7 @@ use netaware_stats::variation::{RtpJitter, ipdv, pdv};
 use netaware_units::{BitRate, ByteCount, ClockSource, Mono, Span};
 
 use crate::echo::{EchoCounts, EchoEvent, Exchange, Pacing};
-use crate::outage::{Outages, Train};
+use crate::outage::{self, Outages, Train};
 use crate::{hops, summary};
 
 /// Takes in the exchanges of one train: 48 bytes for each.
@@ -138,9 +138,27 @@ pub struct EchoRound {
     /// order: their round trips tell nothing of the path, and what the application met all the
     /// same.
     untimed: Vec<Sample>,
+    /// Numbers of requests among which the path rejected some.
+    rejected: Vec<RangeInclusive<u64>>,
 }
 
 impl EchoRound {
+    /// The same round, in which the path rejected some of the requests with these numbers: rows of
+    /// lost ones among them are no outages.
+    #[must_use]
+    pub fn rejected_among(self, rejected: Vec<RangeInclusive<u64>>) -> Self {
+        Self { rejected, ..self }
+    }
+
+    /// How many requests were lost in rows that the path rejected; zero where it is not known which
+    /// were lost.
+    pub fn rejected(&self) -> u64 {
+        self.not_lost_at_all().map_or(0, |(numbers, sent)| {
+            let with = outage::and_rejected(&numbers, sent, &self.rejected);
+            with.len().saturating_sub(numbers.len()) as u64
+        })
+    }
+
     /// The same round, which took this long from the first request's hand-over to the last verdict.
     #[must_use]
     pub fn lasting(self, lasted: Span) -> Self {
@@ -251,10 +269,17 @@ impl EchoRound {
         Some(Train { began_at, not_lost, sent, silent_at: None, came_at: None })
     }
 
+    /// The numbers of requests that are not lost, or were rejected, in order, and how many there
+    /// were.
+    fn not_lost(&self) -> Option<(Vec<u64>, u64)> {
+        let (numbers, sent) = self.not_lost_at_all()?;
+        Some((outage::and_rejected(&numbers, sent, &self.rejected), sent))
+    }
+
     /// The numbers of requests that are not lost, in order, and how many requests there were up to
     /// those at the end of which nobody knows what became. `None` where that is not known of others
     /// as well.
-    fn not_lost(&self) -> Option<(Vec<u64>, u64)> {
+    fn not_lost_at_all(&self) -> Option<(Vec<u64>, u64)> {
         let asked = self.counts.sent() + self.counts.not_sent;
         let mut numbers: Vec<u64> = self.log.samples.iter().map(|sample| sample.seq).collect();
         numbers.extend(self.unknown.iter().chain(&self.log.not_sent));

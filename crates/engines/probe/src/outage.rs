@@ -13,6 +13,8 @@
 //! it that had one. One of requests is long by up to a round trip, with the queue in it: both the
 //! request and its answer have to pass.
 
+use std::ops::RangeInclusive;
+
 use netaware_units::{Mono, Span};
 
 /// The outages of a stream or of a train.
@@ -143,6 +145,35 @@ impl Outages {
     }
 }
 
+/// The numbers of the packets among which some were rejected, of packets this far apart: ICMP
+/// answers to them came from `first` to `last`, since the first packet was due. They come up to a
+/// round trip after their packets.
+pub fn rejected(first: Span, last: Span, apart: Span) -> RangeInclusive<u64> {
+    let number = |at: Span| u64::try_from(at.or_zero().nanos() / apart.nanos().max(1)).unwrap_or(0);
+    number(first - LATEST_REJECTION)..=number(last)
+}
+
+/// These numbers of packets that are not lost, in order, and those of each row of lost ones that
+/// some of those `rejected` are in: a row that somebody on the path rejected is no outage. Not each
+/// packet of it has an answer of its own, because systems ration ICMP (RFC 1812 §4.3.2.8).
+pub fn and_rejected(not_lost: &[u64], sent: u64, rejected: &[RangeInclusive<u64>]) -> Vec<u64> {
+    if rejected.is_empty() {
+        return not_lost.to_vec();
+    }
+    let mut numbers = Vec::with_capacity(not_lost.len());
+    let mut next = 0;
+    for number in not_lost.iter().copied().chain([sent]) {
+        let row = next..number;
+        if rejected.iter().any(|some| !row.is_empty() && row.start <= *some.end() && *some.start() < row.end)
+        {
+            numbers.extend(row);
+        }
+        numbers.extend((number < sent).then_some(number));
+        next = next.max(number + 1);
+    }
+    numbers
+}
+
 /// The outages that one kind of packets met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
@@ -267,6 +298,8 @@ impl Row {
 const NOTICEABLE: Span = Span::from_millis(100);
 /// The part of such a pause that one train saw is half of it on average.
 const NOTICEABLE_IN_PART: Span = Span::from_millis(50);
+/// An ICMP answer comes no later after its packet, as a rule.
+const LATEST_REJECTION: Span = Span::from_secs(1);
 /// Fewer in a row may be lost one by one.
 const MIN_LOST: u64 = 4;
 /// Rows like that which chance would bring about in the same measurement.
@@ -288,6 +321,23 @@ mod tests {
         );
         let one = Outages::of(&[(41, 1)], 1200, APART);
         assert!(one.in_words(41, "datagrams").unwrap().starts_with("nothing came for 410 ms: 41 of the 41"));
+    }
+
+    /// 105 packets that a filter rejected for a second were said to have met an outage.
+    #[test]
+    fn a_row_that_somebody_on_the_path_rejected_is_no_outage() {
+        let answered: Vec<u64> = (0..200).chain(305..400).chain(450..500).collect();
+        // Reports came from 2.02 s on, and no longer than 2.98 s, because they are rationed.
+        let reports = rejected(Span::from_millis(2020), Span::from_millis(2980), APART);
+        assert_eq!(reports, 102..=298);
+        let numbers = and_rejected(&answered, 500, &[reports]);
+        assert_eq!(numbers, (0..400).chain(450..500).collect::<Vec<_>>());
+        let found = Outages::between(numbers, 500, APART);
+        assert_eq!((found.times, found.lost), (1, 50), "nobody rejected those");
+        assert_eq!(and_rejected(&answered, 500, &[]), answered);
+        // A row that reaches to the end, and reports that came before the first packet could have.
+        assert_eq!(and_rejected(&[0, 1], 5, &[rejected(Span::ZERO, APART * 3, APART)]), [0, 1, 2, 3, 4]);
+        assert_eq!(and_rejected(&[0, 1, 2], 3, &[RangeInclusive::new(0, 9)]), [0, 1, 2]);
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub use awake::AnswerWait;
 use awake::Awake;
 use catching_up::CatchingUp;
 use netaware_engine::{Engine, Input, NotSent, Output, Tag};
+use netaware_record::SendRefusal;
 use netaware_units::{ByteCount, Mono, Span, Stamp};
 use planned::{Planned, Send};
 use sent::Unconfirmed;
@@ -30,6 +31,7 @@ use crate::clock;
 use crate::pacer::{margin, precise_sleep};
 use crate::probe_socket::{Arrival, ProbeSocket, is_refusal, is_too_big};
 use crate::stop::StopFlag;
+use crate::udp_stream::refusals::Answers;
 
 /// How a run went, apart from what the engine says: the health of the instrument.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,6 +56,8 @@ pub struct Drive {
     pub refusals: u64,
     /// The last of them (errno).
     pub last_refusal: Option<i32>,
+    /// The same ones, error by error, with their times since the run began.
+    pub rejections: Vec<SendRefusal>,
     /// Whether the engine was cut off because it had not wound down within 2 s of the stop.
     pub cut_off: bool,
 }
@@ -116,6 +120,7 @@ struct Run<'a, E: Engine> {
     buf: Vec<u8>,
     drops_before: u64,
     fallbacks_before: u64,
+    answers: Answers,
     drive: Drive,
 }
 
@@ -128,6 +133,8 @@ impl<'a, E: Engine> Run<'a, E> {
     ) -> Self {
         // Stamps of an earlier run on this socket belong to nobody any more.
         socket.sent_stamps().for_each(drop);
+        let mut answers = Answers::default();
+        answers.begin(clock::now());
         Self {
             engine,
             socket,
@@ -145,6 +152,7 @@ impl<'a, E: Engine> Run<'a, E> {
             buf: vec![0; LARGEST],
             drops_before: socket.drops(),
             fallbacks_before: socket.stamp_fallbacks(),
+            answers,
             drive: Drive::default(),
         }
     }
@@ -295,8 +303,7 @@ impl<'a, E: Engine> Run<'a, E> {
             Err(error) if is_refusal(&error) => {
                 let handed_at = clock::now();
                 let second = self.socket.send(&self.out[..len]);
-                // A second EMSGSIZE says that the first was about this datagram and no ICMP answer.
-                if second.is_ok() || !is_too_big(&error) {
+                if is_of_an_earlier_one(&error, &second) {
                     self.note_refusal(&error);
                 }
                 (handed_at, second)
@@ -411,6 +418,7 @@ impl<'a, E: Engine> Run<'a, E> {
     fn note_refusal(&mut self, error: &io::Error) {
         self.drive.refusals += 1;
         self.drive.last_refusal = error.raw_os_error();
+        self.answers.note(error, clock::now(), 0);
     }
 
     fn finish(self) -> Drive {
@@ -418,9 +426,17 @@ impl<'a, E: Engine> Run<'a, E> {
         Drive {
             stamp_fallbacks: received + self.unconfirmed.fallbacks(),
             drops: self.socket.drops().saturating_sub(self.drops_before),
+            rejections: self.answers.finish(),
             ..self.drive
         }
     }
+}
+
+/// Whether an error was the ICMP answer to an earlier datagram, by what became of a second try at
+/// once: the same error again is this host's own about this datagram, such as that it is too long
+/// or that a firewall of this host drops it.
+fn is_of_an_earlier_one(first: &io::Error, second: &io::Result<()>) -> bool {
+    second.as_ref().err().is_none_or(|second| second.raw_os_error() != first.raw_os_error())
 }
 
 /// No UDP datagram is longer.

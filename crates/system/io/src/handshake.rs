@@ -97,8 +97,9 @@ impl Handshake {
 }
 
 /// Segments that this host was to send again and could not, since it was started; of all
-/// connections of this network namespace.
-fn failed_retransmissions() -> u64 {
+/// connections of this network namespace. The system counts here what its own firewall drops of
+/// connections that are being opened; zero where it does not tell.
+pub fn failed_retransmissions() -> u64 {
     let text = std::fs::read_to_string("/proc/self/net/netstat").unwrap_or_default();
     let mut rows = text.lines().filter_map(|line| line.strip_prefix("TcpExt:")).map(str::split_whitespace);
     let (Some(mut names), Some(mut values)) = (rows.next(), rows.next()) else { return 0 };

@@ -6,7 +6,9 @@ use netaware_record::StreamEnd;
 use netaware_units::{BitRate, ByteCount, Span};
 use socket2::SockRef;
 
-/// The part of `TCP_INFO` that results show. What an older kernel does not fill stays zero.
+/// The part of `TCP_INFO` that results show. What an older kernel does not fill stays zero, and so
+/// does what it says of a path that is gone: where the route has vanished, segments and windows are
+/// those of a device that swallows everything, and after time-outs the window is one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TcpInfo {
     /// Segments sent again.
@@ -122,6 +124,12 @@ impl TcpInfo {
         info.map_or((None, 0), |info| (known(info.min_rtt), info.retransmits))
     }
 
+    /// For how long the peer has acknowledged nothing of what is on its way: what it had
+    /// acknowledged it had so long ago. Zero where acknowledgements come.
+    pub(crate) fn silence(&self) -> Span {
+        if self.unacked > 0 && self.since_ack >= SILENT { self.since_ack } else { Span::ZERO }
+    }
+
     /// Segments of any kind that were handed to the network layer, of a connection that has not
     /// been reset; `None` where the kernel does not tell.
     #[cfg(target_os = "linux")]
@@ -141,6 +149,9 @@ impl TcpInfo {
         None
     }
 }
+
+/// Acknowledgements are a round trip apart at most, and on most paths far less than this.
+const SILENT: Span = Span::from_secs(1);
 
 /// Zero is what the kernel says of what it has not measured, or does not tell.
 pub(crate) fn known<T: Default + PartialEq>(figure: T) -> Option<T> {
@@ -256,7 +267,15 @@ impl From<&RawTcpInfo> for TcpInfo {
         const TOTAL_RETRANS: usize = 23;
         /// `TCP_INFINITE_SSTHRESH`.
         const NEVER: u32 = 0x7fff_ffff;
+        /// Of the device to which Linux moves a connection whose route is gone
+        /// (`blackhole_netdev`): no path has so little.
+        const NO_PATH: u32 = 68;
         let mss = raw.classic[SND_MSS];
+        let has_path = raw.classic[PMTU] > NO_PATH;
+        let since_ack = Span::from_millis(raw.classic[LAST_ACK_RECV].into());
+        let backoff = raw.bytes[BACKOFF];
+        let is_alive = has_path && (backoff == 0 || since_ack < SILENT);
+        let of_path = |figure: u32| if has_path { figure } else { 0 };
         let segments = |count: u32| ByteCount(u64::from(count) * u64::from(mss));
         let micros = |us: u64| Span::from_micros(us.cast_signed());
         let ssthresh = raw.classic[SND_SSTHRESH];
@@ -268,11 +287,11 @@ impl From<&RawTcpInfo> for TcpInfo {
             rtt_var: micros(raw.classic[RTTVAR].into()),
             // All ones before the first sample.
             min_rtt: if raw.min_rtt_us == u32::MAX { Span::ZERO } else { micros(raw.min_rtt_us.into()) },
-            cwnd: segments(raw.classic[SND_CWND]),
-            ssthresh: (ssthresh < NEVER).then(|| segments(ssthresh)),
+            cwnd: if is_alive { segments(raw.classic[SND_CWND]) } else { ByteCount(0) },
+            ssthresh: (ssthresh < NEVER && is_alive).then(|| segments(ssthresh)),
             send_window: ByteCount(raw.snd_wnd.into()),
-            mss,
-            path_mtu: raw.classic[PMTU],
+            mss: of_path(mss),
+            path_mtu: of_path(raw.classic[PMTU]),
             busy: micros(raw.busy_us),
             window_limited: micros(raw.rwnd_limited_us),
             buffer_limited: micros(raw.sndbuf_limited_us),
@@ -283,9 +302,9 @@ impl From<&RawTcpInfo> for TcpInfo {
             delivered: raw.delivered.into(),
             delivered_marked: raw.delivered_ce.into(),
             rto: micros(raw.classic[RTO].into()),
-            backoff: raw.bytes[BACKOFF],
+            backoff,
             unacked: raw.classic[UNACKED],
-            since_ack: Span::from_millis(raw.classic[LAST_ACK_RECV].into()),
+            since_ack,
             unsent: ByteCount(raw.notsent_bytes.into()),
             delivery_rate: BitRate(raw.delivery_rate.saturating_mul(8)),
             timestamps: raw.bytes[OPTIONS] & TIMESTAMPS != 0,
@@ -300,6 +319,36 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
+
+    /// "MSS, path MTU 36 B, 68 B" and "cwnd 36 B", of a link that went down.
+    #[test]
+    fn a_path_that_is_gone_has_neither_a_window_nor_a_size() {
+        let told = |path_mtu: u32, backoff: u8, since_ack_ms: u32| {
+            let mut raw = RawTcpInfo::default();
+            raw.bytes[4] = backoff;
+            let fields = [(2, path_mtu - 32), (12, since_ack_ms), (13, path_mtu), (17, 20), (18, 10)];
+            for (field, value) in fields {
+                raw.classic[field] = value;
+            }
+            let info = TcpInfo::from(&raw);
+            (info.mss, info.path_mtu, info.cwnd.0, info.ssthresh.is_some())
+        };
+        assert_eq!(told(1500, 0, 20), (1468, 1500, 14_680, true));
+        assert_eq!(told(68, 0, 20), (0, 0, 0, false));
+        // The path swallows everything: the window of now is that of the time-outs.
+        assert_eq!(told(1500, 3, 4300), (1468, 1500, 0, false));
+        assert_eq!(told(1500, 1, 400), (1468, 1500, 14_680, true));
+    }
+
+    /// "acknowledged 7.57 s, 7.66 Mbit/s" beside 18.6 Mbit/s, with 4.3 s of silence in it.
+    #[test]
+    fn a_silence_at_the_end_is_no_time_of_what_was_acknowledged() {
+        let info = |unacked, ms| TcpInfo { unacked, since_ack: Span::from_millis(ms), ..TcpInfo::default() };
+        assert_eq!(info(3, 4300).silence(), Span::from_millis(4300));
+        assert_eq!(info(3, 40).silence(), Span::ZERO);
+        // There was nothing to be acknowledged.
+        assert_eq!(info(0, 4300).silence(), Span::ZERO);
+    }
 
     #[test]
     fn the_kernel_fills_the_fields_where_we_look_for_them() {

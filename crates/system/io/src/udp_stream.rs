@@ -31,7 +31,7 @@ mod paced;
 #[cfg(target_os = "linux")]
 mod queue;
 mod receiver;
-mod refusals;
+pub(crate) mod refusals;
 mod standing;
 mod timetable;
 mod unpaced;

@@ -30,11 +30,21 @@ pub(crate) struct Silence {
     round_trip: Option<Span>,
     /// Pings without an answer, oldest first.
     asked: VecDeque<(u64, Mono)>,
+    /// Since when it has been seen in this silence that this host has lost its network.
+    lost_since: Option<Mono>,
 }
 
 impl Silence {
     pub(crate) fn new(now: Mono, asleep: Span, greeting: Span) -> Self {
-        Self { heard_at: now, asleep, greeting, path: Span::ZERO, round_trip: None, asked: VecDeque::new() }
+        Self {
+            heard_at: now,
+            asleep,
+            greeting,
+            path: Span::ZERO,
+            round_trip: None,
+            asked: VecDeque::new(),
+            lost_since: None,
+        }
     }
 
     /// Over a connection of which the kernel knows this round trip; zero where it does not tell.
@@ -106,6 +116,19 @@ impl Silence {
     pub(crate) fn too_long(&self, now: Mono) -> Option<Span> {
         Some(now - self.heard_at).filter(|silence| *silence > self.patience())
     }
+
+    /// How long nothing has been heard, if this host has been without its own network for
+    /// [`SILENCE_LIMIT`] of that: however slow the path is, nothing is on its way. `is_lost` is
+    /// asked only where nothing comes.
+    pub(crate) fn cut_off(&mut self, now: Mono, is_lost: impl FnOnce() -> bool) -> Option<Span> {
+        let silence = now - self.heard_at;
+        if silence < LOOKS_AFTER || !is_lost() {
+            self.lost_since = None;
+            return None;
+        }
+        let since = *self.lost_since.get_or_insert(now);
+        (now - since >= SILENCE_LIMIT).then_some(silence)
+    }
 }
 
 /// How long a wait that ended so late held the program up, where that is more than a busy host
@@ -120,6 +143,8 @@ const ROUND_TRIPS: i64 = 4;
 const LONGEST: Span = Span::from_secs(30);
 /// A busy host lets a program wait for a core, but not so long.
 pub(super) const HELD_UP: Span = Span::from_millis(1500);
+/// A silence as long as this happens on a path that works, so that it is not asked for before.
+const LOOKS_AFTER: Span = Span::from_secs(1);
 /// Those of a minute.
 const MOST_ASKED: usize = 64;
 
@@ -158,6 +183,20 @@ mod tests {
         // On a quick path it is as before.
         let near = Silence::new(at(0), Span::ZERO, Span::from_millis(20)).over(Span::from_millis(20));
         assert!(near.too_long(at(4_081)).is_some());
+    }
+
+    /// A run of 10 s ended after 20 s, although it knew that this host's interface was down.
+    #[test]
+    fn a_network_that_this_host_has_lost_is_not_waited_for_as_a_slow_path_is() {
+        let mut silence = Silence::new(at(0), Span::ZERO, Span::from_secs(3));
+        assert_eq!(silence.cut_off(at(900), || unreachable!("it is not looked so soon")), None);
+        assert_eq!(silence.cut_off(at(1000), || true), None);
+        assert_eq!(silence.cut_off(at(4900), || true), None);
+        assert_eq!(silence.too_long(at(5000)), None);
+        assert_eq!(silence.cut_off(at(5000), || true), Some(Span::from_secs(5)));
+        // It came back, and went again.
+        assert_eq!(silence.cut_off(at(5250), || false), None);
+        assert_eq!(silence.cut_off(at(5500), || true), None);
     }
 
     #[test]

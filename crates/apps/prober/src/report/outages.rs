@@ -9,7 +9,7 @@
 use netaware_probe::Pacing;
 use netaware_probe::loss_split;
 use netaware_probe::outage::{self, Outages, Part, Train};
-use netaware_record::{Direction, ReceiverTick};
+use netaware_record::{Direction, ReceiverTick, UdpSenderEnd};
 use netaware_units::{ByteCount, Span};
 
 use super::{Findings, tcp, udp};
@@ -139,6 +139,9 @@ fn datagrams(rounds: &[UdpRound], direction: Direction) -> Part {
         if loss_split::may_be_of_absence(sender.sent, receiver) {
             continue;
         }
+        if is_rejected(sender, found) {
+            continue;
+        }
         // Datagrams that the receiving host dropped had crossed the path.
         let dropped = receiver.drops.total().unwrap_or(0);
         if found.lost <= missing && dropped < found.lost.div_ceil(2) {
@@ -148,12 +151,21 @@ fn datagrams(rounds: &[UdpRound], direction: Direction) -> Part {
     Part { outages, lost, what: format!("datagrams {}", direction.name()) }
 }
 
+/// Whether ICMP answers came for as long as this: somebody on the path rejected what was lost.
+fn is_rejected(sender: &UdpSenderEnd, found: Outages) -> bool {
+    let mut told = sender.refusals.iter().filter(|refusal| refusal.count > refusal.not_sent);
+    told.any(|refusal| refusal.last - refusal.first + RATIONED >= found.longest)
+}
+
+/// Systems that have sent a few ICMP messages send one a second.
+const RATIONED: Span = Span::from_secs(1);
+
 #[cfg(test)]
 pub(super) mod tests {
     use netaware_probe::compare::Share;
     use netaware_probe::delay_report::EchoLog;
     use netaware_probe::{EchoCounts, Exchange};
-    use netaware_record::{CpuUse, IpVersion, UdpReceiverEnd, UdpSenderEnd};
+    use netaware_record::{CpuUse, IpVersion, SendRefusal, UdpReceiverEnd};
     use netaware_stats::ceasing::Ceasing;
     use netaware_units::{ClockSource, Mono, SendRate, Stamp};
 
@@ -246,6 +258,7 @@ pub(super) mod tests {
             late_sends: 0,
             worst_lateness: Span::ZERO,
             why_not_sent: None,
+            rejections: Vec::new(),
             stamp_fallbacks: None,
             began_at: Mono(1_000_000_000),
             unanswered: lost.map(unanswered).collect(),
@@ -505,6 +518,34 @@ pub(super) mod tests {
         let stood = [Standstill { lasted: Span::from_millis(600), from: at(200), until: at(1010) }];
         assert_eq!(run.forget_standstills(&stood), Forgotten { unknown: 0, untimed: 60 });
         assert_eq!(run.round.rtts_ns(), vec![5e6; 60]);
+    }
+
+    /// 105 requests that a filter rejected for a second were said to have met an outage.
+    #[test]
+    fn what_icmp_said_was_rejected_met_no_outage() {
+        let reported = |first, last| SendRefusal {
+            cause: "Permission denied (os error 13)".to_owned(),
+            count: 7,
+            first: Span::from_millis(first),
+            last: Span::from_millis(last),
+            ..SendRefusal::default()
+        };
+        let lost = run(500, 200..305);
+        let rejected = vec![outage::rejected(Span::from_millis(2020), Span::from_millis(2080), APART)];
+        let idle = EchoRun {
+            rejections: vec![reported(2020, 2080)],
+            round: lost.round.clone().rejected_among(rejected),
+            ..lost.clone()
+        };
+        assert_eq!(warning(&Findings { idle: vec![idle], ..Findings::default() }), None);
+        assert!(warning(&Findings { idle: vec![lost], ..Findings::default() }).is_some());
+        let cut = |refusals| {
+            let mut round = stream(Direction::Forward, vec![(400, 1)], 600);
+            round.ended.udp_sender.as_mut().unwrap().refusals = refusals;
+            warning(&Findings { udp: vec![round], ..Findings::default() })
+        };
+        assert_eq!(cut(vec![reported(300, 310)]), None);
+        assert!(cut(vec![SendRefusal { not_sent: 7, ..reported(300, 310) }]).is_some());
     }
 
     #[test]

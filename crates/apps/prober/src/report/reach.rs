@@ -118,7 +118,7 @@ fn note_not_sent(result: &mut ReachResult, refused: Option<i32>) {
         return;
     }
     if result.asked == 0 {
-        result.flags.retain(|flag| flag != "silent");
+        result.flags.retain(|flag| flag != "silent" && flag != "late");
         result.remarks.clear();
     }
     result.flags.push("not_sent".to_owned());
@@ -408,6 +408,18 @@ mod tests {
         let longest = Some(Span::from_secs(2));
         let udp = of_answers(IpVersion::V4, ReachProtocol::Udp, &answers, longest, Span::from_secs(5));
         assert_eq!((udp.flags, udp.loss), (vec!["late".to_owned()], None));
+    }
+
+    #[test]
+    fn a_port_that_nothing_was_sent_to_is_not_said_to_be_silent() {
+        for longest in [None, Some(Span::from_secs(2))] {
+            let mut port = TcpPort::default();
+            port.tries.not_sent = 2;
+            let mut said = of_tcp(IpVersion::V4, &port, longest, Span::from_secs(3));
+            note_not_sent(&mut said, Some(1));
+            assert_eq!((said.asked, said.not_sent, &said.flags[..]), (0, 2, &["not_sent".to_owned()][..]));
+            assert!(said.remarks.len() == 1 && said.remarks[0].starts_with("2 not sent by this host: "));
+        }
     }
 
     #[test]

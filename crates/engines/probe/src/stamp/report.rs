@@ -6,6 +6,7 @@
 //! bound.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use netaware_record::passive::{DelayRow, DelayStatistics, Period};
 use netaware_record::{DelaySummary, IpVersion, OwdWay};
@@ -13,7 +14,7 @@ use netaware_units::{Span, Stamp};
 
 use super::clock::ClockRelation;
 use super::{LostRun, StampEvent, StampExchange};
-use crate::outage::Outages;
+use crate::outage::{self, Outages};
 use crate::{hops, summary};
 
 /// A reflector knows a sender by its address and port.
@@ -150,8 +151,26 @@ impl StampLog {
 
     /// Outages between answers, of packets this far apart. `None` where some were not sent: they
     /// might be in the rows of those without an answer. Of `unknown` of the packets after the last
-    /// answer nobody knows what became: they are in no outage.
-    pub fn outages(&self, interval: Span, unknown: u64) -> Option<Outages> {
+    /// answer nobody knows what became: they are in no outage, and nor are rows of losses in which
+    /// the path `rejected` some.
+    pub fn outages(&self, interval: Span, unknown: u64, rejected: &[RangeInclusive<u64>]) -> Option<Outages> {
+        let (answered, followed) = self.not_lost(unknown)?;
+        let answered = outage::and_rejected(&answered, followed, rejected);
+        Some(Outages::between(answered, followed, interval))
+    }
+
+    /// How many packets were lost in rows in which the path `rejected` some, apart from those of
+    /// which nobody knows what became; zero where it is not known which were lost.
+    pub fn rejected(&self, unknown: u64, rejected: &[RangeInclusive<u64>]) -> u64 {
+        self.not_lost(unknown).map_or(0, |(answered, followed)| {
+            let with = outage::and_rejected(&answered, followed, rejected);
+            with.len().saturating_sub(answered.len()) as u64
+        })
+    }
+
+    /// The numbers of packets that are not known to be lost, in order, and how many packets with a
+    /// verdict there were. `None` where some were not sent.
+    fn not_lost(&self, unknown: u64) -> Option<(Vec<u64>, u64)> {
         let mut answered: Vec<u64> = self.exchanges.iter().map(|exchange| exchange.seq).collect();
         // The path carried what the reflector held, and may have carried the rest.
         answered.extend(&self.held.answered);
@@ -160,7 +179,7 @@ impl StampLog {
         answered.sort_unstable();
         answered.dedup();
         let followed = self.sent().saturating_sub(unknown);
-        (self.not_sent == 0).then(|| Outages::between(answered, followed, interval))
+        (self.not_sent == 0).then_some((answered, followed))
     }
 
     /// The worst stamps of ours; `None` without exchanges.

@@ -172,6 +172,16 @@ fn what_is_too_big_is_not_sent_and_what_follows_is() {
     assert!(b.try_receive(&mut [0; 100]).unwrap().is_some());
 }
 
+/// What this host's own firewall dropped was counted among the ICMP answers of the path.
+#[test]
+fn an_error_that_comes_again_at_once_is_no_answer_of_the_path() {
+    let error = io::Error::from_raw_os_error;
+    assert!(is_of_an_earlier_one(&error(libc::EHOSTUNREACH), &Ok(())));
+    assert!(is_of_an_earlier_one(&error(libc::EHOSTUNREACH), &Err(error(libc::EPERM))));
+    assert!(!is_of_an_earlier_one(&error(libc::EPERM), &Err(error(libc::EPERM))));
+    assert!(!is_of_an_earlier_one(&error(libc::EMSGSIZE), &Err(error(libc::EMSGSIZE))));
+}
+
 #[test]
 fn a_closed_port_is_counted_and_every_datagram_still_leaves() {
     for host in ["127.0.0.1", "::1"] {
@@ -183,6 +193,7 @@ fn a_closed_port_is_counted_and_every_datagram_still_leaves() {
         let drive = drive(&mut diary, &a);
         assert_eq!((drive.sends, drive.not_sent), (20, 0), "{host}");
         assert!(drive.refusals > 0 && drive.last_refusal == Some(libc::ECONNREFUSED));
+        assert_eq!(drive.rejections.iter().map(|one| one.count).sum::<u64>(), drive.refusals, "{host}");
         assert_eq!(diary.sent.len(), 20);
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn acknowledged(ends: &[Ended]) -> Option<(Span, ByteCount)> {
     let acked: Option<Vec<_>> = wrote().map(|end| end.moments.acked).collect();
     let acked = acked?;
     let last = acked.iter().map(|(at, _)| *at).max()?;
-    Some((last - first(ends)?, acked.iter().map(|(_, bytes)| *bytes).sum()))
+    Some(((last - first(ends)?).or_zero(), acked.iter().map(|(_, bytes)| *bytes).sum()))
 }
 
 fn first(ends: &[Ended]) -> Option<Mono> {
@@ -77,9 +77,9 @@ impl Sent {
     }
 }
 
-/// How much is acknowledged now.
+/// How much is acknowledged now, and since when where that was long ago: the path may be gone.
 pub(super) fn acked_now(stream: &TcpStream, sent: Sent) -> Option<(Mono, ByteCount)> {
-    TcpInfo::read(stream).map(|info| (clock::now(), sent.payload_of(sent.arrived(&info))))
+    TcpInfo::read(stream).map(|info| (clock::now() - info.silence(), sent.payload_of(sent.arrived(&info))))
 }
 
 /// How long a sender waits for its peer.

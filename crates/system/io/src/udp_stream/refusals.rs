@@ -63,19 +63,19 @@ pub(super) fn may_be_about_another(error: &io::Error) -> bool {
 
 /// What the system answered, error by error.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
+pub(crate) struct Answers {
     since: Option<Mono>,
     told: Vec<SendRefusal>,
 }
 
 impl Answers {
     /// The stream's times count from here.
-    pub(super) fn begin(&mut self, at: Mono) {
+    pub(crate) fn begin(&mut self, at: Mono) {
         self.since.get_or_insert(at);
     }
 
     /// An error, and how many datagrams were not sent for it.
-    pub(super) fn note(&mut self, error: &io::Error, at: Mono, not_sent: u64) {
+    pub(crate) fn note(&mut self, error: &io::Error, at: Mono, not_sent: u64) {
         // No answer of the system.
         if is_timeout(error) {
             return;
@@ -96,7 +96,7 @@ impl Answers {
         told.last = since;
     }
 
-    pub(super) fn finish(self) -> Vec<SendRefusal> {
+    pub(crate) fn finish(self) -> Vec<SendRefusal> {
         self.told
     }
 }

@@ -259,7 +259,7 @@ fn what_a_stopped_reflector_dropped_is_not_lost_on_the_way_there() {
         let counts = flow.counts();
         assert_eq!((counts.lost, counts.lost_forward, counts.late), (30, forward, u64::from(holds)));
         assert_eq!((log.held_up(), log.way(Way::Forward, None).lost), (inside, forward));
-        assert_eq!(log.outages(MS * 10, 0).unwrap().times, u64::from(!holds));
+        assert_eq!(log.outages(MS * 10, 0, &[]).unwrap().times, u64::from(!holds));
         let said = log.held_up_in_words();
         assert_eq!(said.is_some(), holds, "{said:?}");
         assert!(
