@@ -6,8 +6,9 @@ use netaware_units::ByteCount;
 
 use super::super::{Findings, outages};
 use super::{BULK, Pair};
+use crate::bulk;
 use crate::heavy_loss;
-use crate::transfer::{STAGE, TcpRound};
+use crate::transfer::TcpRound;
 
 /// What a [`Standing`] borrows.
 pub(super) struct Reasons {
@@ -66,8 +67,8 @@ fn failed(result: &VersionResult) -> Vec<Use> {
         result.tcp.iter().any(|tcp| tcp.pedigree.direction == *way && tcp.outcome == Outcome::Complete)
     };
     // Where TCP ran to its end both ways, it was a transfer over UDP.
-    let bulk = stages().any(|stage| stage == STAGE) && !BULK.iter().all(ran);
-    let delay = stages().any(|stage| stage != STAGE);
+    let bulk = stages().any(|stage| stage == bulk::STAGE) && !BULK.iter().all(ran);
+    let delay = stages().any(|stage| stage != bulk::STAGE);
     [(Use::Bulk, bulk), (Use::Interactive, delay), (Use::Media, delay)]
         .into_iter()
         .filter_map(|(purpose, has_failed)| has_failed.then_some(purpose))
@@ -166,7 +167,7 @@ mod tests {
             let phase = FailedPhase { stage: stage.to_owned(), reason: String::new() };
             failed(&VersionResult { failed_phases: vec![phase], ..VersionResult::new(IpVersion::V6) })
         };
-        assert_eq!(uses(STAGE), [Use::Bulk]);
+        assert_eq!(uses(bulk::STAGE), [Use::Bulk]);
         assert_eq!(uses("measure latency"), [Use::Interactive, Use::Media]);
         assert!(failed(&VersionResult::new(IpVersion::V6)).is_empty());
     }
