@@ -491,12 +491,12 @@ fn a_prober_that_vanishes_after_a_deep_queue_does_not_hold_the_place_for_a_minut
         session.loaded.observe(ms(1900), Span::from_secs(2));
         session
     };
-    // 12 s of queue, and the round trip was 2 s: until it has drained, and a ping lost once.
-    let until = given_up_after_sending(&mut open(), &[800; 20], 16_000 + 12 * 8000).unwrap();
-    assert_eq!(until, Span::from_secs(2 + 12 + 1 + 6));
-    // Nothing in the queue: the patience with a path that had one, and no more.
+    // 15 s of queue, and the round trip was 2 s: until it has drained, and a ping lost once.
+    let until = given_up_after_sending(&mut open(), &[800; 20], 16_000 + 15 * 8000).unwrap();
+    assert_eq!(until, Span::from_secs(2 + 15 + 1 + 6));
+    // Nothing in the queue: the patience with a path that had one, of three such pings.
     let until = given_up_after_sending(&mut open(), &[800; 20], 16_000).unwrap();
-    assert_eq!(until, Span::from_secs(2 + 15));
+    assert_eq!(until, Span::from_secs(2 + 3 * (1 + 6)));
     // Ten seconds later that queue is of no account.
     let mut session = open();
     given_up_after_sending(&mut session, &[800; 20], 16_000);
