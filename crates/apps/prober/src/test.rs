@@ -341,10 +341,11 @@ impl Course {
                 }
                 let lane = &mut run.lanes[turn];
                 run.watch.phase("idle latency", Some(lane.version));
-                if block == 0 && planning::empties_queues(plan.blocks) {
-                    if let Some(served) = empty_queues(lane) {
-                        self.rhythms[turn].begin_at(served);
-                    }
+                if block == 0
+                    && planning::empties_queues(plan.blocks)
+                    && let Some(served) = empty_queues(lane)
+                {
+                    self.rhythms[turn].begin_at(served);
                 }
                 let next = self.rhythms[turn].next(plan.blocks - block, plan.blocks);
                 let Block { count, spacing } = next;

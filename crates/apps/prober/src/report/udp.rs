@@ -142,7 +142,7 @@ fn left_in(round: &UdpRound) -> Option<(ByteCount, Span)> {
 fn told_in(round: &UdpRound) -> Option<(ByteCount, Span)> {
     let end = round.ended.udp_sender.as_ref()?;
     let (share, over) = due(round, end)?;
-    (end.sent > 1).then(|| (ByteCount((end.bytes.0 as f64 * share) as u64), over))
+    (end.sent > 1).then_some((ByteCount((end.bytes.0 as f64 * share) as u64), over))
 }
 
 /// The rate at which a round was sent.
@@ -258,14 +258,13 @@ impl Arrived {
         let end = round.ended.udp_receiver.as_ref().filter(|end| end.received > 1)?;
         let sender = round.ended.udp_sender.as_ref().filter(|_| end.observed.is_none());
         let whole = sender.filter(|sender| sender.sent >= end.received);
-        let (share, over) = match whole {
-            Some(sender) => due(round, sender)?,
-            None => {
-                let schedule = Schedule::of(&round.order.plan);
-                // The slots of bursts go by the numbers, and not by what came.
-                let all = if schedule.is_of_bursts() { end.highest } else { 0 };
-                stream_end::rated(all.max(end.received), end.elapsed, schedule)?
-            }
+        let (share, over) = if let Some(sender) = whole {
+            due(round, sender)?
+        } else {
+            let schedule = Schedule::of(&round.order.plan);
+            // The slots of bursts go by the numbers, and not by what came.
+            let all = if schedule.is_of_bursts() { end.highest } else { 0 };
+            stream_end::rated(all.max(end.received), end.elapsed, schedule)?
         };
         Some(Self { received: end.received, bytes: end.bytes, share, over: over.max(end.elapsed) })
     }
