@@ -123,7 +123,7 @@ impl LatestView {
 fn failed_versions(versions: &[VersionResult]) -> Vec<IpVersion> {
     let has_failed = |it: &&VersionResult| {
         let mut outcomes = it.tcp.iter().map(|tcp| tcp.outcome).chain(it.udp.iter().map(|udp| udp.outcome));
-        let was_lost = it.unreachable.is_some() && it.has_figures();
+        let was_lost = it.unreachable.is_some() && (it.reach.is_some() || it.has_figures());
         was_lost || !it.failed_phases.is_empty() || outcomes.any(|it| it == Outcome::Failed)
     };
     versions.iter().filter(has_failed).map(|it| it.version).collect()
@@ -210,6 +210,8 @@ every = "60s"
         let broken = VersionResult { failed_phases: vec![phase], ..VersionResult::new(IpVersion::V6) };
         let why = Unreachable { stage: "connect".into(), reason: "no answer".into(), advice: String::new() };
         let absent = VersionResult { unreachable: Some(why), ..VersionResult::new(IpVersion::V6) };
+        let lost = VersionResult { reach: Some(Reach::default()), ..absent.clone() };
+        assert_eq!(failed_versions(&[whole.clone(), lost]), [IpVersion::V6], "before its first figure");
         assert_eq!(failed_versions(&[whole.clone(), broken]), [IpVersion::V6]);
         assert!(failed_versions(&[whole, absent]).is_empty());
     }

@@ -2,8 +2,8 @@
 //!
 //! **Measures** the share of requests on the idle path that were lost one by one. **Assumes** that
 //! other packets of this path are lost as often. **Biased** towards less: what fell into an outage,
-//! and what had no answer at the end of a train, is left out, because a path that ceased to pass
-//! anything looks the same.
+//! what was rejected on the way, and what had no answer at the end of a train, is left out, because
+//! a path that ceased to pass anything looks the same.
 
 use netaware_probe::Pacing;
 use netaware_probe::compare::Share;
@@ -26,6 +26,8 @@ pub(crate) fn of_run(run: &EchoRun) -> Share {
     let is_even = matches!(run.order.pacing, Pacing::Even(_));
     let outages = is_even.then(|| run.round.outages(run.order.shown_spacing())).flatten();
     let apart = outages.map_or(0, |outages| outages.lost).max(run.lost_at_end);
+    // What somebody on the path rejected is no chance either.
+    let apart = apart.saturating_add(run.round.rejected());
     // Late answers came.
     let part = counts.lost.saturating_sub(apart).saturating_sub(counts.late);
     Share { part, of: part.saturating_add(run.answers()) }

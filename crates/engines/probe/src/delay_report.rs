@@ -396,7 +396,7 @@ impl Stopped {
         found.sort_by_key(|(length, _)| Reverse(*length));
         let (mut left, enough) = (self.lasted, self.lasted / 10);
         let mut is_needed = |index: usize, length: Span| {
-            let is_needed = index == 0 || (left > enough && length >= SHORTEST_STOP);
+            let is_needed = length > enough && (index == 0 || (left > enough && length >= SHORTEST_STOP));
             left -= length;
             is_needed
         };

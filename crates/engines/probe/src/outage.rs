@@ -54,24 +54,25 @@ impl Outages {
     }
 
     fn among(rows: &[Row], sent: u64, apart: Span) -> Self {
-        let lost: u64 = rows.iter().map(|row| row.length * row.times).sum();
+        let lost: u64 = rows.iter().map(Row::packets).fold(0, u64::saturating_add);
         if lost >= sent {
             // Nothing came at all: that is no outage that ended.
             return Self::default();
         }
         let is_long = |row: &&Row| row.length >= MIN_LOST && row.lasted(apart) >= row.noticeable();
-        let others: u64 = rows.iter().filter(|row| !is_long(row)).map(|row| row.length * row.times).sum();
-        let begun: u64 = rows.iter().map(|row| row.times).sum();
+        let others: u64 =
+            rows.iter().filter(|row| !is_long(row)).map(Row::packets).fold(0, u64::saturating_add);
+        let begun = rows.iter().map(|row| row.times).fold(0, u64::saturating_add);
         let followed = (begun as f64 / (sent - lost) as f64).min(1.0);
         let one_by_one = (others as f64 / sent as f64).max(followed);
         let mut found = Self::default();
         for row in rows.iter().filter(is_long) {
             let by_chance = sent as f64 * one_by_one.powf(row.length as f64);
             if by_chance < SELDOM {
-                let Row { length, times, .. } = *row;
+                let Row { times, .. } = *row;
                 let longest = row.lasted(apart);
                 let at_most = longest.max(row.at_most.unwrap_or_default());
-                found = found.and(Self { times, longest, at_most, lost: length * times });
+                found = found.and(Self { times, longest, at_most, lost: row.packets() });
             }
         }
         found
@@ -279,6 +280,11 @@ enum At {
 impl Row {
     fn lost(length: u64, at: At) -> Option<Self> {
         (length > 0).then_some(Self { length, times: 1, at, lasted: None, at_most: None })
+    }
+
+    /// Of all rows of this length.
+    fn packets(&self) -> u64 {
+        self.length.saturating_mul(self.times)
     }
 
     fn lasted(&self, apart: Span) -> Span {

@@ -348,7 +348,10 @@ pub(super) mod tests {
     fn what_fell_into_an_outage_or_had_no_answer_at_the_end_is_no_heavy_loss() {
         let ceased = EchoRun { lost_at_end: 50, ..run(100, 50..100) };
         let runs = [run(100, 20..60), ceased, run(100, 30..32)];
-        assert_eq!(heavy_loss::of_runs(&runs), Share { part: 2, of: 60 + 50 + 100 });
+        assert_eq!(heavy_loss::of_runs(&runs), Share { part: 2, of: 60 + 50 + 98 + 2 });
+        let filtered = run(100, 20..60);
+        let filtered = EchoRun { round: filtered.round.rejected_among(vec![20..=60]), ..filtered };
+        assert_eq!(heavy_loss::of_runs(&[filtered]), Share { part: 0, of: 60 }, "a filter is no such loss");
     }
 
     #[test]
@@ -503,6 +506,9 @@ pub(super) mod tests {
         // A run that began later has met nothing of it.
         let mut later = answered_at(10, |seq| 10 * i64::try_from(seq).unwrap() + 5);
         let stood = [Standstill { lasted: Span::from_millis(200), from: Mono(0), until: at(0) }];
+        assert_eq!(later.forget_standstills(&stood), Forgotten::default());
+        // One that began when it was just over had its usual round trips.
+        let stood = [Standstill { lasted: Span::from_millis(200), from: Mono(0), until: at(12) }];
         assert_eq!(later.forget_standstills(&stood), Forgotten::default());
     }
 

@@ -28,7 +28,7 @@ pub(super) struct Unlike {
     what: String,
     fast: BitRate,
     slow: BitRate,
-    is_cut: bool,
+    pub(super) is_cut: bool,
 }
 
 impl Unlike {

@@ -84,7 +84,8 @@ fn stopped_after(version: IpVersion, round: &UdpRound) -> Option<(u64, u64)> {
     let has_stopped = missing >= MIN_MISSING.max(receiver.highest / 10);
     let came = came(version, round)?;
     let each = came / receiver.highest.max(1);
-    (!is_of_host && is_whole && has_stopped && receiver.received >= MIN_CAME).then_some((came, came + each))
+    (!is_of_host && is_whole && has_stopped && receiver.received >= MIN_CAME)
+        .then(|| (came, came.saturating_add(each)))
 }
 
 /// The bytes up to the last datagram that came, with headers.

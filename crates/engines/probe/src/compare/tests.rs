@@ -523,7 +523,11 @@ fn a_loss_of_few_requests_decides_nothing_where_thousands_of_datagrams_were_obse
     assert!(because.starts_with(want), "{because}");
     assert!(because.contains("idle loss: IPv4 0.00 % (0 of 200"), "{because}");
     // A stream of one direction says nothing of the other one.
-    assert_eq!(advice(&[idle, up], Use::Media).0, Preference::V4);
+    assert_eq!(advice(&[idle.clone(), up], Use::Media).0, Preference::V4);
+    // Streams that show the contrary contradict it, and are not preferred to it.
+    let [down, up] = [Reverse, Forward].map(|way| lost(UdpLoss, way, (160, 3000), (10, 3000)));
+    assert_eq!(advice(&[down.clone(), up.clone()], Use::Media).0, Preference::V6);
+    assert_ne!(advice(&[idle, down, up], Use::Media).0, Preference::V6);
 }
 
 #[test]
@@ -533,13 +537,15 @@ fn the_loss_of_which_more_was_observed_is_quoted_first() {
     let few = lost(Metric::UdpLoss, Reverse, (1, 1), (0, 2));
     let (_, because) = advice(&[idle.clone(), few], Use::Media);
     assert!(because.starts_with("idle loss: IPv4 0.00 % (0 of 24, 0.00 % to 13.80 %), IPv6"), "{because}");
-    let beside = |of| {
-        let standing = Standing { beside_tcp: Some(Share { part: 7, of }), ..Standing::default() };
+    let lost_beside = |part, of| {
+        let standing = Standing { beside_tcp: Some(Share { part, of }), ..Standing::default() };
         compare(std::slice::from_ref(&idle), [standing; 2]).verdicts.pop().unwrap().because
     };
+    let beside = |of| lost_beside(7, of);
     let want = "; of requests beside TCP, which are more, IPv4 lost 4.70 % (7 of 149, ";
     assert!(beside(149).contains(want), "{}", beside(149));
     assert!(!beside(20).contains("beside TCP"), "{}", beside(20));
+    assert!(!lost_beside(0, 149).contains("beside TCP"), "no queue of TCP's has lost what was not lost");
 }
 
 #[test]

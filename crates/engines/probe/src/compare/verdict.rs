@@ -32,8 +32,8 @@ fn verdict(
         (None, None) => match <(Option<&str>, Option<&str>)>::from(
             [v4, v6].map(|it| it.stalled.filter(|_| purpose == Use::Bulk)),
         ) {
-            (Some(why), None) => (preferred(v6, Preference::V6, purpose), format!("over IPv4 {why}")),
-            (None, Some(why)) => (preferred(v4, Preference::V4, purpose), format!("over IPv6 {why}")),
+            (Some(why), None) => unless_it_lacks(format!("over IPv4 {why}"), "IPv6", lacks(v6, purpose)),
+            (None, Some(why)) => unless_it_lacks(format!("over IPv6 {why}"), "IPv4", lacks(v4, purpose)),
             (Some(why), Some(_)) => (Preference::NotCompared, format!("over both versions {why}")),
             (None, None) => {
                 let relevant = relevant(purpose, metrics, losses);
@@ -44,13 +44,6 @@ fn verdict(
         },
     };
     Verdict { purpose, prefer, because }
-}
-
-/// A version is preferred to one that failed only if it has itself what counts for this use.
-fn preferred(standing: Standing<'_>, version: Preference, purpose: Use) -> Preference {
-    let is_whole = !standing.is_broken && !standing.failed.contains(&purpose);
-    let is_measured = is_whole && !standing.lacks.contains(&purpose);
-    if is_measured { version } else { Preference::NotCompared }
 }
 
 /// That the figures of one version are those of a part of its phases.
@@ -82,21 +75,38 @@ fn against(
     (other, standing): (&str, Standing<'_>),
     purpose: Use,
 ) -> (Preference, String) {
-    let gone_told = format!("{gone} could not be measured: {why}");
-    let lacks = if standing.is_broken {
-        "broke off before its end".to_owned()
-    } else if let Some(share) = standing.loses {
-        format!("lost {} of its own requests: a loss as heavy as this ends sessions", counted(share))
-    } else if standing.lacks.contains(&purpose) {
-        "has no figure that counts for this".to_owned()
-    } else if standing.failed.contains(&purpose) {
-        "failed in a part of what counts for this".to_owned()
-    } else {
-        let preferred = if other == "IPv4" { Preference::V4 } else { Preference::V6 };
-        return (preferred, gone_told);
-    };
-    (Preference::NotCompared, format!("{gone_told}; and {other} {lacks}"))
+    let heavy =
+        |share| format!("lost {} of its own requests: a loss as heavy as this ends sessions", counted(share));
+    let broken = standing.is_broken.then(|| BROKE_OFF.to_owned());
+    let lacks = broken.or(standing.loses.map(heavy)).or_else(|| lacks(standing, purpose));
+    unless_it_lacks(format!("{gone} could not be measured: {why}"), other, lacks)
 }
+
+/// What a version has not, that would have to be preferred to one without a figure.
+fn lacks(standing: Standing<'_>, purpose: Use) -> Option<String> {
+    let what = if standing.is_broken {
+        BROKE_OFF
+    } else if standing.lacks.contains(&purpose) {
+        "has no figure that counts for this"
+    } else if standing.failed.contains(&purpose) {
+        "failed in a part of what counts for this"
+    } else {
+        return None;
+    };
+    Some(what.to_owned())
+}
+
+/// The other version is preferred to one without a figure, of which `gone` tells, unless it lacks
+/// something itself.
+fn unless_it_lacks(gone: String, other: &str, lacks: Option<String>) -> (Preference, String) {
+    match lacks {
+        Some(lacks) => (Preference::NotCompared, format!("{gone}; and {other} {lacks}")),
+        None if other == "IPv4" => (Preference::V4, gone),
+        None => (Preference::V6, gone),
+    }
+}
+
+const BROKE_OFF: &str = "broke off before its end";
 
 /// What was lost of requests beside TCP, where more of them were observed than of what was sent
 /// without it: few requests say little of what is lost under load.
@@ -105,10 +115,11 @@ fn beside_tcp(purpose: Use, losses: &[Counted], standings: [Standing<'_>; 2]) ->
     let shares = [v4?, v6?];
     let most = losses.iter().map(Counted::sample).max().unwrap_or(0);
     let [of_v4, of_v6] = shares.map(counted);
-    (purpose == Use::Media && sample(shares) > most).then(|| {
+    let is_told = purpose == Use::Media && sample(shares) > most && shares.iter().any(|share| share.part > 0);
+    is_told.then(|| {
         format!(
-            "; of requests beside TCP, which are more, IPv4 lost {of_v4} and IPv6 {of_v6}, in part in queues that TCP \
-             filled"
+            "; of requests beside TCP, which are more, IPv4 lost {of_v4} and IPv6 {of_v6}, perhaps in part in queues \
+             that TCP filled"
         )
     })
 }
@@ -137,7 +148,8 @@ fn is_outweighed(metric: &MetricComparison, all: &[&MetricComparison], losses: &
         let stream = all.iter().find(|it| (it.metric, it.direction) == (Metric::UdpLoss, way));
         stream.is_some_and(|stream| {
             let is_larger = find(losses, stream).is_some_and(|loss| loss.sample() > own.sample());
-            is_larger && stream.doubt.is_none()
+            let shows_none = stream.favours == Preference::NoDifferenceShown && !stream.host_limited;
+            is_larger && shows_none && stream.doubt.is_none()
         })
     })
 }

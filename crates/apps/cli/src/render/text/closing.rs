@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use netaware_record::{IpVersion, Outcome, PathFacts, Record, Unreachable, VersionResult};
+use netaware_record::{IpVersion, Outcome, PathFacts, Reach, Record, Unreachable, VersionResult};
 
 use crate::render::paint::Paint;
 use crate::render::paragraph;
@@ -79,8 +79,11 @@ fn failure(record: &Record) -> Option<String> {
     let why = |version: &VersionResult| {
         let without_rate = || rateless(version).filter(|_| !has_stalled);
         let broken = || {
-            let first = warnings_of(record, version.version).next().map(str::to_owned);
-            first.filter(|_| has_failed(version) && !is_early)
+            // A first segment that was sent again ends nothing.
+            let lost_syns = version.reach.as_ref().and_then(Reach::lost_syns);
+            let mut others =
+                warnings_of(record, version.version).filter(|text| lost_syns.as_deref() != Some(*text));
+            others.next().map(str::to_owned).filter(|_| has_failed(version) && !is_early)
         };
         stalled(version).or_else(without_rate).or_else(broken)
     };
@@ -266,6 +269,13 @@ mod tests {
         ];
         let want = "the measurement failed before its end: IPv4: UDP up: nothing arrived any more after 158 ms; IPv6: \
                     UDP up: nothing arrived any more after 155 ms";
+        assert_eq!(failure_lines(&record), [want]);
+        // A first segment that was sent again ends nothing.
+        let millis = |ms| Span::from_millis(ms);
+        let reach = Reach { connects: vec![millis(1020), millis(20)], ..Reach::default() };
+        let lost_syn = format!("IPv4: {}", reach.lost_syns().unwrap());
+        record.versions[0].reach = Some(reach);
+        record.warnings.insert(0, lost_syn);
         assert_eq!(failure_lines(&record), [want]);
         // A version that was measured to its end has no part in it, whatever else is said of it.
         record.versions[0].udp.iter_mut().for_each(|udp| udp.outcome = Outcome::Complete);

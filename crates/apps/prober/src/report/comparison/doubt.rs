@@ -64,7 +64,9 @@ impl Pair<'_> {
     /// The same of the streams of datagrams in one direction.
     fn udp_changed(&self, direction: Direction) -> Option<String> {
         let mut both = [(self.v4, self.f4), (self.v6, self.f6)].into_iter();
-        let unlike = both.find_map(|(result, found)| Unlike::of_udp(result, found, direction))?;
+        // What an outage cut is doubted as such.
+        let whole = |(result, found)| Unlike::of_udp(result, found, direction).filter(|it| !it.is_cut);
+        let unlike = both.find_map(whole)?;
         Some(unlike.doubt())
     }
 
@@ -291,9 +293,10 @@ fn resent_share(tcp: &TcpResult) -> Option<f64> {
 /// each was.
 fn in_few_rows(runs: impl Iterator<Item = (u64, u64)>, lost: u64) -> Option<(u64, u64)> {
     let long = runs.filter(|(length, _)| *length >= LONG_RUN);
-    let (rows, of_rows) =
-        long.fold((0, 0), |(rows, lost), (length, times)| (rows + times, lost + times * length));
-    (of_rows * 2 > lost && rows < MIN_LOSS_RUNS as u64).then_some((rows, of_rows))
+    let (rows, of_rows) = long.fold((0_u64, 0_u64), |(rows, lost), (length, times)| {
+        (rows.saturating_add(times), lost.saturating_add(times.saturating_mul(length)))
+    });
+    (of_rows > lost / 2 && rows < MIN_LOSS_RUNS as u64).then_some((rows, of_rows))
 }
 
 /// Losses of streams of unlike rates are those of the rates.

@@ -55,7 +55,7 @@ impl Pair<'_> {
         let fall = falls
             .find(|fall| self.is_between(fall, metric, direction) && has_lasted(fall, &all, direction))?;
         Some(format!(
-            "the path changed during the test: {}, and no transfer after that had half of what those before it had",
+            "the path may have changed during the test: {}, and no transfer after that had half of what those before it had",
             fall.seen
         ))
     }
@@ -225,7 +225,7 @@ mod tests {
         let why = doubt(&f4, &f6, Reverse).unwrap();
         assert!(
             why.starts_with(
-                "the path changed during the test: UDP up over IPv4 was sent at 15.0 Mbit/s and came at 988 kbit/s, and "
+                "the path may have changed during the test: UDP up over IPv4 was sent at 15.0 Mbit/s and came at 988 kbit/s, and "
             ),
             "{why}"
         );
