@@ -45,7 +45,8 @@ impl Held {
             newer -= tick.length.or_zero();
             is_whole &= tick.lost <= 0;
             let is_silent = tick.streams == 0 && tick.packets == 0;
-            if newer >= MAX_HELD || (is_whole && !is_silent) {
+            let is_crowded = at + MOST_HELD < self.slices.len();
+            if newer >= MAX_HELD || is_crowded || (is_whole && !is_silent) {
                 until = at + 1;
             }
         }
@@ -177,6 +178,8 @@ impl IntervalMeter {
 /// A person who watches an outage or a loss sees it no later than this. What was overtaken usually
 /// comes sooner.
 const MAX_HELD: Span = Span::from_secs(1);
+/// Slices have lengths of 50 ms and more, but those of a peer may have any.
+const MOST_HELD: usize = 256;
 
 #[cfg(test)]
 mod tests {

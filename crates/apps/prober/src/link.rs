@@ -191,6 +191,12 @@ impl Link {
         TcpInfo::read(&self.writer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Something has been answered: the kernel knows the path's round trip now, and sends what is
+    /// lost again accordingly.
+    pub(crate) fn know_the_path(&self) {
+        options::prepare_control(&*self.writer.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// When its reader found the responder gone, if it has.
     pub(crate) fn died_at(&self) -> Option<Mono> {
         Some(Mono(self.shared.died_at.load(Ordering::Acquire))).filter(|at| at.0 > 0)

@@ -84,7 +84,7 @@ impl Session {
         stop: &StopFlag,
     ) -> Result<Self, Failure> {
         let (stream, mut connects) = Connects::begin(connect(target, at)?);
-        options::prepare_control(&stream);
+        options::prepare_dialled_control(&stream);
         let resent_before = TcpInfo::read(&stream).map_or(0, |info| info.retransmits);
         let connected_at = clock::now();
         let local = stream.local_addr().ok().map(ZonedIp::of);
@@ -96,6 +96,7 @@ impl Session {
         let mut link = Link::open(stream, at, &hello, target.connect_patience, over.clone())?;
         let welcome = greet(&mut link, target, nonce).map_err(failed)?;
         let greeting = clock::now() - connected_at;
+        link.know_the_path();
         let resent = link.tcp_info().map_or(0, |info| info.retransmits);
         set_header(&mut link, &target.options, version, target.connect_patience)
             .map_err(|cause| Failure::new("hello", Some(at), cause))?;

@@ -385,6 +385,13 @@ pub(crate) fn udp(
             lane.obey_limits(&mut plan.duration, &mut rate);
             if rate != order.planned {
                 slow_down(&mut plan, rate);
+                if plan.burst < order.plan.burst {
+                    lane.warn(&format!(
+                        "so many datagrams at once as were asked for, {}, would exceed for long what the responder's \
+                         owner allows: bursts have {} instead",
+                        order.plan.burst, plan.burst
+                    ));
+                }
             }
             if plan.packets.is_none() {
                 let moves = plan.rate().map(|rate| moved(rate, plan.duration));
@@ -408,8 +415,11 @@ pub(crate) fn udp(
 }
 
 /// Gives a stream the rate that the responder's owner allows, which is that of all datagrams of its
-/// bursts.
+/// bursts. These are made shorter where they would exceed it for long.
 fn slow_down(plan: &mut UdpPlan, rate: Option<SendRate>) {
+    if let Some(rate) = rate.filter(|_| plan.burst > 1) {
+        plan.burst = careful::burst(plan.burst, plan.length, rate);
+    }
     let at_once = plan.length.saturating_mul(plan.burst.max(1));
     plan.gap_ps = rate.map(|rate| rate.gap_ps(at_once));
     plan.send = UdpSend::Single;
@@ -508,6 +518,7 @@ mod tests {
         plan.burst = 64;
         slow_down(&mut plan, Some(SendRate::at_least(1_000_000)));
         assert_eq!(plan.rate(), Some(BitRate(1_000_000)));
+        assert_eq!(plan.burst, 8, "64 of them took 750 ms at this rate");
     }
 
     /// One record said that nothing was heard for 4.33 s, and that this host had lost its address.

@@ -336,7 +336,8 @@ impl<'a> Session<'a> {
     fn patience_now(&self, now: Mono, round_trips: i64, usual: Span) -> Span {
         let late = (self.longest_gap.lately(now) - PING_EVERY).or_zero();
         let queued = self.loaded.lately(now) * round_trips;
-        self.patience_for(round_trips, usual).max(queued) + late * 2
+        let usual = self.patience_for(round_trips, usual);
+        (usual.max(queued) + late * 2).min(LONGEST_ON_SLOW_PATH.max(usual))
     }
 
     /// The path's, as far as it is known, and rather longer than shorter.

@@ -287,7 +287,8 @@ pub fn listen_tcp(local: SocketAddr, backlog: i32) -> Result<TcpListener, Connec
 /// acknowledges nothing for [`CONTROL_UNACKNOWLEDGED`] is gone (RFC 5482), also for what is still
 /// to be sent after closing.
 ///
-/// An option that the system does not have is left out: the connection works without it.
+/// An option that the system does not have is left out: the connection works without it. Once
+/// messages have been answered, the round trip is known better, and this is called again.
 pub fn prepare_control<'s>(socket: impl Into<SockRef<'s>>) {
     let socket = socket.into();
     let _ = socket.set_tcp_nodelay(true);
@@ -296,18 +297,39 @@ pub fn prepare_control<'s>(socket: impl Into<SockRef<'s>>) {
         let _ = socket.set_tcp_user_timeout(Some(CONTROL_UNACKNOWLEDGED.to_std()));
         let _ = socket.set_tcp_congestion(b"reno");
         let _ = socket.set_tcp_thin_linear_timeouts(true);
-        set_longest_timeout(&socket, longest_timeout(TcpInfo::before_data(&*socket)));
+        let (round_trip, _) = TcpInfo::shortest_round_trip(&*socket);
+        let is_near = round_trip.is_some_and(|round_trip| round_trip < NEAR);
+        set_longest_timeout(&socket, if is_near { CONTROL_RESEND_NEAR } else { CONTROL_RESEND });
     }
 }
 
-/// The longest time-out of a control connection of which the kernel knows this shortest round trip,
-/// and that it sent so many segments again. Where it sent its first segment again, it takes the
-/// whole time since the first attempt for the round trip, and a path that looks far may be near.
-#[cfg(target_os = "linux")]
-fn longest_timeout((round_trip, resent): (Option<Span>, u64)) -> Span {
-    let is_near = round_trip.is_some_and(|round_trip| round_trip < NEAR);
-    if is_near || resent > 0 { CONTROL_RESEND_NEAR } else { CONTROL_RESEND }
+/// The same for a connection that was made from this end and has carried nothing: where its first
+/// segment was sent again, the kernel takes the whole time since the first attempt for the round
+/// trip, and a path that looks far may be near.
+pub fn prepare_dialled_control<'s>(socket: impl Into<SockRef<'s>>) {
+    let socket = socket.into();
+    prepare_control(&*socket);
+    #[cfg(target_os = "linux")]
+    if may_be_near(TcpInfo::shortest_round_trip(&*socket)) {
+        set_longest_timeout(&socket, CONTROL_RESEND_NEAR);
+    }
 }
+
+/// Whether a connection to a near host that sent so many first segments again could have had this
+/// round trip: Linux waits a second before each of the first ones (since 6.5), or twice as long
+/// each time (RFC 6298 §5.5).
+#[cfg(target_os = "linux")]
+fn may_be_near((round_trip, resent): (Option<Span>, u64)) -> bool {
+    let resent = i64::try_from(resent).unwrap_or(i64::MAX).min(MOST_SYNS);
+    let is_near = |waited: i64| {
+        round_trip.is_some_and(|it| (Span::ZERO..NEAR).contains(&(it - Span::from_secs(1) * waited)))
+    };
+    is_near(resent) || is_near((1 << resent) - 1)
+}
+
+/// More attempts than any system makes before it gives a connection up.
+#[cfg(target_os = "linux")]
+const MOST_SYNS: i64 = 10;
 
 /// linux/tcp.h, 6.15 and later.
 #[cfg(target_os = "linux")]
@@ -338,10 +360,10 @@ const CONTROL_UNACKNOWLEDGED: Span = Span::from_secs(60);
 /// hundred bytes.
 #[cfg(target_os = "linux")]
 const CONTROL_RESEND: Span = Span::from_secs(4);
-/// The same of a connection whose segments come at once, or whose first segment was lost: there the
-/// kernel takes a second or more for the round trip, and would wait three for each lost message.
-/// The other end would take a silence of two such for the end of the path. If the path is far after
-/// all, each message travels twice. It is the least that the kernel takes.
+/// The same of a connection whose segments come at once, or may do so: if its first segment was
+/// lost, the kernel takes a second or more for the round trip, and would wait three for each lost
+/// message. The other end would take a silence of two such for the end of the path. It is the least
+/// that the kernel takes.
 #[cfg(target_os = "linux")]
 const CONTROL_RESEND_NEAR: Span = Span::from_secs(1);
 /// Round trips of paths on which a second is long.
@@ -501,12 +523,11 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn the_second_that_a_lost_first_segment_took_is_not_the_round_trip_of_a_far_path() {
-        let lost = (Some(Span::from_millis(1026)), 1);
-        assert_eq!(longest_timeout(lost), CONTROL_RESEND_NEAR);
-        let far = (Some(Span::from_millis(1026)), 0);
-        assert_eq!(longest_timeout(far), CONTROL_RESEND);
-        assert_eq!(longest_timeout((Some(Span::from_millis(20)), 0)), CONTROL_RESEND_NEAR);
-        assert_eq!(longest_timeout((None, 0)), CONTROL_RESEND);
+        let near = |millis, resent| may_be_near((Some(Span::from_millis(millis)), resent));
+        assert!(near(1026, 1) && near(2040, 2) && near(3040, 2));
+        // The kernel sends a first segment again where its answer takes longer than a second.
+        assert!(!near(1300, 1) && !near(3500, 2) && !near(600, 0));
+        assert!(!may_be_near((None, 1)));
     }
 
     #[cfg(target_os = "linux")]

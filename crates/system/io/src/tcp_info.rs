@@ -116,10 +116,10 @@ impl TcpInfo {
         None
     }
 
-    /// Of a connection that has carried no data yet: its shortest round trip, `None` where it is not
-    /// known, and how many segments were sent again.
+    /// The shortest round trip of a connection, `None` where it is not known yet, and how many
+    /// segments were sent again.
     #[cfg(target_os = "linux")]
-    pub(crate) fn before_data(socket: &impl std::os::fd::AsRawFd) -> (Option<Span>, u64) {
+    pub(crate) fn shortest_round_trip(socket: &impl std::os::fd::AsRawFd) -> (Option<Span>, u64) {
         let info = RawTcpInfo::read(socket).map(|raw| Self::from(&raw));
         info.map_or((None, 0), |info| (known(info.min_rtt), info.retransmits))
     }

@@ -615,6 +615,8 @@ fn a_path_that_has_become_slow_or_loses_pings_has_longer_to_attach() {
     assert_eq!(patience([40, 1040, 2040], 300), Some(Span::from_secs(10)));
     assert_eq!(patience([40, 1040, 3540], 300), Some(Span::from_secs(13)));
     assert_eq!(patience([40, 1040, 2040], 3000), Some(Span::from_secs(12)));
+    // Whoever sends his pings as late as he likes does not hold what is everybody's for long.
+    assert_eq!(patience([40, 1040, 20_040], 9000), Some(Span::from_secs(30)));
 }
 
 #[test]
