@@ -185,6 +185,18 @@ const MOST_HELD: usize = 256;
 mod tests {
     use super::*;
 
+    /// A responder that sent slices of no length made the prober copy all of them each time.
+    #[test]
+    fn slices_without_a_length_are_not_held_for_ever() {
+        let mut held = Held::default();
+        let tick = ReceiverTick { packets: 1, lost: 1, ..ReceiverTick::default() };
+        for _ in 0..3 * MOST_HELD {
+            held.push(tick.clone());
+            held.settled();
+        }
+        assert!(held.slices.len() <= MOST_HELD, "{}", held.slices.len());
+    }
+
     /// The lines of a stream: datagrams that came and that were lost.
     fn lines(slices: &[(u64, i64)]) -> Vec<(u64, i64)> {
         lines_of(slices, None)

@@ -14,6 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use netaware_io::clock;
+use netaware_io::options;
 use netaware_io::stop::StopFlag;
 use netaware_io::tcp_info::TcpInfo;
 use netaware_io::timeout::is_timeout;
