@@ -60,7 +60,8 @@ pub enum Slowing {
     Never,
     /// It becomes longer, and so does the measurement: somebody typed how many packets are sent.
     KeepsCount,
-    /// It becomes longer, and fewer packets are sent in the same time.
+    /// It becomes longer, and fewer packets are sent in the same time, of which up to a half goes to
+    /// finding out what the path carries.
     KeepsTime,
 }
 
