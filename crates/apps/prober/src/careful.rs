@@ -11,9 +11,9 @@
 //! it, so the rate leans low, and requests that their own way delays make what the responder sends
 //! a lower bound; credit of a policer that is larger than the trains lets them pass, so there it
 //! can be high. Where answers are overtaken or come at uneven distances, or the first ones of
-//! trains differ by more than a train was stretched, that is jitter: longer trains follow then, and
-//! one whose round trips do not rise was carried. docs/methods/planning.md has the rules with their
-//! reasons.
+//! trains differ by more than a train was stretched and a ping in front of it takes, that is
+//! jitter: longer trains follow then, and one whose round trips do not rise was carried.
+//! docs/methods/planning.md has the rules with their reasons.
 
 use netaware_io::stop::StopFlag;
 use netaware_record::Direction;
@@ -316,8 +316,8 @@ impl Ramp {
         }
         let was_jittery = self.is_jittery;
         let is_whole = train.first_lost(answers).is_none();
-        let shows_jitter = is_whole && self.shows_jitter(train, answers);
         let mut seen = train.carried(self.length, answers);
+        let shows_jitter = is_whole && self.shows_jitter(train, seen, answers);
         if was_jittery && train.came_steadily(self.length, answers) {
             seen = train.rate;
         }
@@ -349,11 +349,11 @@ impl Ramp {
         self.next = goes_on.then(|| seen.percent(200).max(least).min(self.ceiling));
     }
 
-    /// Whether the answers of a whole train show jitter rather than a rate. One was overtaken; or
-    /// the first ones, which nothing is in front of, differ from train to train by more than this
-    /// one was stretched; or they come at distances that differ, while a slow path makes all of
-    /// them alike.
-    fn shows_jitter(&mut self, train: Train, answers: &[(u64, Span)]) -> bool {
+    /// Whether the answers of a whole train, carried at the rate `seen`, show jitter rather than a
+    /// rate. One was overtaken; or the first ones, which nothing but a ping of the session is in
+    /// front of, differ from train to train by more than this one was stretched and the ping takes;
+    /// or they come at distances that differ, while a slow path makes all of them alike.
+    fn shows_jitter(&mut self, train: Train, seen: SendRate, answers: &[(u64, Span)]) -> bool {
         let [(_, first), .., (_, last)] = answers else { return false };
         let widened = |known: Option<(Span, Span)>, more: Span| {
             known.map_or((more, more), |(least, most)| (least.min(more), most.max(more)))
@@ -364,7 +364,7 @@ impl Ramp {
             self.gaps = Some(widened(self.gaps, pair[1].1 - pair[0].1));
         }
         let stretched = *last - *first - train.span(self.length);
-        let is_spread = stretched > Span::ZERO && firsts.1 - firsts.0 > stretched;
+        let is_spread = stretched > Span::ZERO && firsts.1 - firsts.0 > stretched + ping(seen, self.length);
         let is_uneven = self.gaps.is_some_and(|(least, most)| most > least * UNEVEN);
         queueing::is_overtaken(answers) || is_spread || is_uneven
     }
@@ -377,6 +377,14 @@ impl Ramp {
             Some(carried) => carried.percent(SHARE),
         }
     }
+}
+
+/// What a ping of a session and what acknowledges one take together, at this payload rate of
+/// datagrams this long.
+fn ping(rate: SendRate, length: u32) -> Span {
+    let length = u64::from(length.max(1));
+    let on_link = SendRate::at_least(rate.bit_rate().0 * (length + HEADERS) / length);
+    on_link.bit_rate().time_for(ByteCount(PINGS / 8))
 }
 
 /// Longer datagrams are fragments of about this length on the path, and a pair of them would take
@@ -612,6 +620,27 @@ mod tests {
     fn answers_at_equal_distances_are_those_of_a_slow_path_and_no_jitter() {
         let ramp = over(8_000, 64, 50);
         assert!(!ramp.is_jittery && with_headers(&ramp) <= 8_000, "{ramp:?}");
+    }
+
+    /// A ping takes some 90 ms on 8 kbit/s, and three datagrams are stretched by as much.
+    #[test]
+    fn a_ping_in_front_of_a_train_is_not_the_jitter_of_the_path() {
+        let behind = |waits: i64| {
+            let mut ramp = Ramp::new(CEILING, 64);
+            let came = |first: i64, count: u64| -> Vec<_> {
+                (0..count).map(|n| (n, Span::from_millis(first + 92 * n.cast_signed()))).collect()
+            };
+            let pair = ramp.next().unwrap();
+            ramp.observe(pair, &came(92, pair.count));
+            let train = ramp.next().unwrap();
+            ramp.observe(train, &came(92 + waits, train.count));
+            ramp
+        };
+        for waits in [0, 90, 100, 180] {
+            let ramp = behind(waits);
+            assert!(!ramp.is_jittery && with_headers(&ramp) <= 8_000, "{waits} ms: {ramp:?}");
+        }
+        assert!(behind(400).is_jittery, "no ping takes so long at the rate that was seen");
     }
 
     #[test]

@@ -7,7 +7,6 @@ use std::thread;
 
 use netaware_engine::NotSent;
 use netaware_io::absence::Absence;
-use netaware_io::options::connect_tcp;
 use netaware_io::stamp::{self, IfSilent, StampOptions, StampRun, StampRunError};
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::{self, ZonedIp};
@@ -18,13 +17,14 @@ use netaware_probe::stamp::{StampCounts, StampEvent};
 use netaware_record::passive::ClockState;
 use netaware_record::{IpVersion, OwdResult, Record, Unreachable, VersionResult};
 use netaware_stats::ceasing::{Ceased, Ceasing};
-use netaware_stats::patience::{UNKNOWN, Waiting};
+use netaware_stats::patience::{TIMES, UNKNOWN, Waiting};
 use netaware_units::{ByteCount, Mono, Span, Wall};
 use netaware_wire::proof::Key;
 use netaware_wire::stamp::ErrorEstimate;
 
 use crate::broke_off;
 use crate::careful;
+use crate::dial::dial_until;
 use crate::progress::{Progress, Watch};
 use crate::queueing;
 use crate::report;
@@ -60,7 +60,8 @@ pub enum Slowing {
     Never,
     /// It becomes longer, and so does the measurement: somebody typed how many packets are sent.
     KeepsCount,
-    /// It becomes longer, and fewer packets are sent in the same time.
+    /// It becomes longer, and fewer packets are sent in the same time, of which up to a half goes to
+    /// finding out what the path carries.
     KeepsTime,
 }
 
@@ -116,6 +117,16 @@ impl OwdRequest {
         Self { count, interval, ..self.clone() }
     }
 
+    /// The same once so much has been `spent` on what the path carries: where it keeps its time,
+    /// that is part of it, up to a half.
+    fn after(&self, spent: Span) -> Self {
+        let left = (self.sends_for() - spent).max(self.sends_for() / 2);
+        let interval = self.interval.nanos().max(1).cast_unsigned();
+        let fitting = left.or_zero().nanos().cast_unsigned().div_ceil(interval).max(1);
+        let keeps_time = self.slowing == Slowing::KeepsTime;
+        Self { count: if keeps_time { self.count.min(fitting) } else { self.count }, ..self.clone() }
+    }
+
     /// The same for a port that is closed: whoever said so would answer as soon.
     fn of_a_closed_port(&self) -> Self {
         let patience = self.patience.min(FEW_PATIENCE);
@@ -159,7 +170,8 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
     let reflectors: Vec<_> = addresses.iter().map(|it| it.as_ref().ok().copied()).collect();
     let (mut versions, mut locals, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     watch.phase("one-way delay: what the path carries", None);
-    let Slowed { request: slower, each, heard, warning } = slowed(request, &reflectors, stop);
+    let Slowed { request: slower, each, heard, warning, round_trip } =
+        slowed(request, &reflectors, stop, &mut watch);
     let request = &slower;
     watch.phase(PHASE, None);
     if heard == Heard::Nobody && request.waiting == Waiting::AtLeast {
@@ -171,7 +183,11 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
         );
     }
     let (flows, away) = all(request, &each, &reflectors, stop, &mut watch);
-    for (((version, address), flow), request) in target.versions.iter().zip(addresses).zip(flows).zip(&each) {
+    let responders = responders(target, &reflectors, &flows, round_trip, stop, &mut watch);
+    let each = each.iter().zip(responders);
+    for (((version, address), flow), (request, has_responder)) in
+        target.versions.iter().zip(addresses).zip(flows).zip(each)
+    {
         let mut result = VersionResult::new(*version);
         match (address, flow) {
             (Err(failure), _) => result.unreachable = Some(failure.unreachable()),
@@ -180,7 +196,7 @@ pub fn owd(request: &OwdRequest, stop: &StopFlag, progress: &mut dyn FnMut(Progr
                 result.local = flow.run.local.map(|local| ZonedIp::of(local).to_string());
                 locals.extend(flow.run.local.map(ZonedIp::of));
                 if flow.log.exchanges().is_empty() {
-                    result.unreachable = Some(silence(request, to, &flow.run, stop));
+                    result.unreachable = Some(silence(request, to, &flow.run, has_responder, stop));
                 } else {
                     // Nobody is waited for to answer who was told to stop.
                     let last = flow.log.exchanges().iter().map(|exchange| exchange.seq).max();
@@ -219,18 +235,26 @@ struct Slowed {
     heard: Heard,
     /// What is slower and why.
     warning: Option<String>,
+    /// The longest that one of the few packets showed.
+    round_trip: Span,
 }
 
 /// The same request with a longer interval, if nobody typed the one that it has and the packets of
 /// both versions together would fill the path: their delays would be those of the queue that they
 /// make. What the path carries is seen by a few packets right behind each other. A version that did
 /// not answer five of them may be slow or far, and gets what every path is given.
-fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFlag) -> Slowed {
+fn slowed(
+    request: &OwdRequest,
+    reflectors: &[Option<SocketAddr>],
+    stop: &StopFlag,
+    watch: &mut Watch<'_>,
+) -> Slowed {
     let as_it_is = |heard| Slowed {
         request: request.clone(),
         each: vec![request.clone(); reflectors.len()],
         heard,
         warning: None,
+        round_trip: Span::ZERO,
     };
     if request.slowing == Slowing::Never {
         return as_it_is(Heard::Unknown);
@@ -268,19 +292,22 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
         .iter()
         .zip(&apart)
         .any(|(log, apart)| apart.is_none() && log.as_ref().is_some_and(|log| !log.exchanges().is_empty()));
-    let sharing = if is_hard { logs.iter().flatten().count() } else { unknown };
+    let flows = logs.iter().flatten().count();
+    let sharing = if is_hard { flows } else { unknown };
     let (seen, careful) = intervals(request, together, sharing);
     let careful = if is_hard {
         let together = together_by_few(&logs, &apart, &closed);
         let longest = logs.iter().flatten().filter_map(StampLog::rtt).map(|rtt| rtt.min).max();
-        wait_until(began_at + passes_within(together, longest.unwrap_or_default()), stop);
-        careful.max(together * 5 / 4)
+        let passed_at = began_at + passes_within(together, longest.unwrap_or_default());
+        wait_until(passed_at, request.after(passed_at - began_at).lasts(), stop, watch);
+        careful.max(apart_by_few(together, flows))
     } else {
         careful
     };
     let warning =
         warning_of(request, together, if is_hard { request.interval } else { seen }, careful, unknown);
     let seen = if is_hard { careful } else { seen };
+    let request = request.after(clock::now() - began_at);
     let (slower, most_careful) = (request.every(seen), request.every(careful));
     let each = apart.iter().zip(&closed).map(|(apart, is_closed)| match apart {
         _ if *is_closed => most_careful.of_a_closed_port(),
@@ -289,6 +316,7 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
     });
     let each = each.collect();
     let is_known = apart.iter().any(Option::is_some);
+    let round_trip = logs.iter().flatten().filter_map(StampLog::rtt).map(|rtt| rtt.max).max();
     Slowed {
         warning,
         request: match heard {
@@ -298,6 +326,7 @@ fn slowed(request: &OwdRequest, reflectors: &[Option<SocketAddr>], stop: &StopFl
         },
         each,
         heard,
+        round_trip: round_trip.unwrap_or_default(),
     }
 }
 
@@ -325,8 +354,16 @@ fn together_by_few(logs: &[Option<StampLog>], apart: &[Option<Span>], closed: &[
     together_of(&few, silent)
 }
 
-/// What was sent before has left the queues by then.
-fn wait_until(at: Mono, stop: &StopFlag) {
+/// What was sent before has left the queues by then. That it is waited for is said first, where the
+/// whole takes longer by it; `afterwards` is what follows.
+fn wait_until(at: Mono, afterwards: Span, stop: &StopFlag, watch: &mut Watch<'_>) {
+    let left = at - clock::now();
+    if left > Span::ZERO {
+        watch.review(
+            left + afterwards,
+            "the first packets wait in a queue of the path, and others go once they have left it",
+        );
+    }
     while clock::now() < at && !stop.is_raised() {
         clock::sleep_until(at.min(clock::now() + LOOKS_EVERY / 10));
     }
@@ -403,16 +440,24 @@ fn apart(log: &StampLog) -> Option<Span> {
     mean_gap(log.exchanges().iter().map(|exchange| exchange.came_at))
 }
 
-/// The mean time from packet to packet that any two answers show.
+/// The closest distance of answers, of which there are fewer than [`apart`] needs: a slow path lets
+/// none through closer, and a single one that is late says nothing.
 fn hardly_apart(log: &StampLog) -> Option<Span> {
-    mean_distance(log.exchanges().iter().map(|exchange| (exchange.seq, exchange.came_at)))
+    closest(log.exchanges().iter().map(|exchange| (exchange.seq, exchange.came_at)))
 }
 
-fn mean_distance(came: impl Iterator<Item = (u64, Wall)> + Clone) -> Option<Span> {
-    let (first, began_at) = came.clone().min_by_key(|(_, at)| *at)?;
-    let (last, ended_at) = came.max_by_key(|(_, at)| *at)?;
-    let between = i64::try_from(last.abs_diff(first)).ok().filter(|between| *between > 0)?;
-    Some(ended_at.since(began_at) / between)
+fn closest(came: impl Iterator<Item = (u64, Wall)>) -> Option<Span> {
+    let mut came: Vec<(u64, Wall)> = came.collect();
+    came.sort_unstable();
+    let began_at = came.first()?.1;
+    let answers: Vec<(u64, Span)> = came.into_iter().map(|(seq, at)| (seq, at.since(began_at))).collect();
+    queueing::served_closest(&answers)
+}
+
+/// The interval that packets of so many `flows` need which come so far apart together, as far as
+/// few answers are believed.
+fn apart_by_few(together: Span, flows: usize) -> Span {
+    (together * 5 / 4).min(LONGEST_BY_FEW * i64::try_from(flows).unwrap_or(1))
 }
 
 /// When the few packets of all versions have left the queues of a path over which they come so far
@@ -431,6 +476,8 @@ const FEW: u64 = 8;
 /// So many of them tell. A single delay of the first of two or three, with the others held back
 /// behind it, makes a slow path look fast.
 const MIN_CAME: i64 = 5;
+/// Packets of one version are no further apart because few answers say so.
+const LONGEST_BY_FEW: Span = Span::from_millis(400);
 /// Longer queues are rare.
 const LONGEST_PASSING: Span = Span::from_secs(10);
 const FEW_PATIENCE: Span = Span::from_secs(2);
@@ -472,13 +519,19 @@ fn all(
 
 /// For how long this host did not run the program until the other end of the channel is gone.
 fn away_until(ended: &Receiver<()>) -> Span {
+    let waits = || ended.recv_timeout(LOOKS_EVERY.to_std()) == Err(RecvTimeoutError::Timeout);
+    away_while(clock::now, waits)
+}
+
+/// The same by a clock, where `waits` takes [`LOOKS_EVERY`] and says whether it goes on.
+fn away_while(now: impl Fn() -> Mono, mut waits: impl FnMut() -> bool) -> Span {
     let mut absence = Absence::longer_than(NOTICEABLE_ABSENCE);
     loop {
         absence.begin_anew();
-        absence.sleeps_until(clock::now() + LOOKS_EVERY);
-        let news = ended.recv_timeout(LOOKS_EVERY.to_std());
-        absence.look(clock::now());
-        if news != Err(RecvTimeoutError::Timeout) {
+        absence.sleeps_until(now() + LOOKS_EVERY);
+        let goes_on = waits();
+        absence.look(now());
+        if !goes_on {
             return absence.total();
         }
     }
@@ -554,7 +607,13 @@ fn over(
     Ok(Flow { log, run, options, local: local.clone() })
 }
 
-fn silence(request: &OwdRequest, to: SocketAddr, run: &StampRun, stop: &StopFlag) -> Unreachable {
+fn silence(
+    request: &OwdRequest,
+    to: SocketAddr,
+    run: &StampRun,
+    has_responder: bool,
+    stop: &StopFlag,
+) -> Unreachable {
     let asked = if request.key.is_some() { "packets that prove the key" } else { "packets" };
     let at = zone::shown(to);
     if run.drive.sends == 0
@@ -576,7 +635,7 @@ fn silence(request: &OwdRequest, to: SocketAddr, run: &StampRun, stop: &StopFlag
     let unproven = run.counts.ignored.unproven;
     let advice = if unproven > 0 {
         format!("{unproven} answers do not prove the key: check that both sides have the same")
-    } else if !stop.is_raised() && has_responder(request, to, waited) {
+    } else if has_responder {
         match request.key {
             Some(_) => "check that the responder there has the same key, and that it was started with \
                         'netaware serve --stamp'"
@@ -601,16 +660,50 @@ fn is_refused(drive: &Drive) -> bool {
     drive.refusals > 0 && drive.last_refusal.is_none_or(|errno| errno == ECONNREFUSED)
 }
 
-/// Whether somebody accepts connections at the responder's usual port, at the end of a path of
-/// which only is known that nothing came within `waited`.
-fn has_responder(request: &OwdRequest, to: SocketAddr, waited: Span) -> bool {
-    let at = ZonedIp::of(to).at(netaware_wire::DEFAULT_PORT);
-    connect_tcp(at, &request.target.options, look_patience(waited)).is_ok()
+/// Whether somebody accepts connections at the responder's usual port, for each version of which
+/// nothing came. All are asked at the same time, for as long as the round trips need that another
+/// version showed, or this one at first.
+fn responders(
+    target: &Target,
+    reflectors: &[Option<SocketAddr>],
+    flows: &[Option<Result<Flow, StampRunError>>],
+    round_trip: Span,
+    stop: &StopFlag,
+    watch: &mut Watch<'_>,
+) -> Vec<bool> {
+    let run = || flows.iter().map(|flow| flow.as_ref().and_then(|flow| flow.as_ref().ok()));
+    let asked: Vec<Option<SocketAddr>> = reflectors
+        .iter()
+        .zip(run())
+        .map(|(to, flow)| to.filter(|_| flow.is_some_and(is_unanswered)))
+        .collect();
+    if stop.is_raised() || asked.iter().all(Option::is_none) {
+        return vec![false; asked.len()];
+    }
+    let longest = run().flatten().filter_map(|flow| flow.log.rtt()).map(|rtt| rtt.max).max();
+    let patience = look_patience(round_trip.max(longest.unwrap_or_default()));
+    if patience > LOOK_PATIENCE {
+        watch.review(patience, "of one version or both nothing came, and a responder is looked for there");
+    }
+    let options = &target.options;
+    thread::scope(|scope| {
+        let look = |to: &Option<SocketAddr>| {
+            let at = ZonedIp::of((*to)?).at(netaware_wire::DEFAULT_PORT);
+            Some(scope.spawn(move || dial_until(at, options, patience, stop).is_ok()))
+        };
+        let looks: Vec<_> = asked.iter().map(look).collect();
+        looks.into_iter().map(|look| look.is_some_and(|look| look.join().is_ok_and(|found| found))).collect()
+    })
 }
 
-/// It may be so far away that this was why nothing came.
-fn look_patience(waited: Span) -> Span {
-    waited.clamp(LOOK_PATIENCE, LONGEST_LOOK)
+/// Whether packets were sent and nothing came that would say why they have no answer.
+fn is_unanswered(flow: &Flow) -> bool {
+    flow.log.exchanges().is_empty() && flow.run.drive.sends > 0 && flow.run.counts.ignored.unproven == 0
+}
+
+/// How long a responder is looked for at the end of a path with this round trip, if one is known.
+fn look_patience(round_trip: Span) -> Span {
+    (round_trip * TIMES).clamp(LOOK_PATIENCE, LONGEST_LOOK)
 }
 
 /// A flow over which nothing came any more: the path is not blamed for packets that were due while
@@ -758,13 +851,15 @@ const OWN_QUEUE: &str = "the packets queued behind each other: their delays, and
 const NOTICEABLE_ABSENCE: Span = Span::from_millis(500);
 /// How often it is looked for an absence of this host.
 const LOOKS_EVERY: Span = Span::from_millis(250);
-/// A responder is looked for so long where answers were not waited for longer.
+/// A responder is looked for so long where nothing shows that the path is a far one.
 const LOOK_PATIENCE: Span = Span::from_millis(2500);
 /// A longer wait for an advice is of no use.
 const LONGEST_LOOK: Span = Span::from_secs(8);
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
@@ -793,16 +888,39 @@ mod tests {
 
     #[test]
     fn a_host_that_runs_all_the_time_was_not_away() {
-        let (end, ended) = channel();
-        drop(end);
-        assert_eq!(away_until(&ended), Span::ZERO);
+        // By how much each look comes late.
+        let away = |late_ms: &[i64]| {
+            let (now, mut late) = (Cell::new(Mono(1)), late_ms.iter());
+            let waits = || {
+                let Some(late) = late.next() else { return false };
+                now.set(now.get() + LOOKS_EVERY + Span::from_millis(*late));
+                true
+            };
+            away_while(|| now.get(), waits)
+        };
+        assert_eq!(away(&[0, 1, 0, 100, 499, 0, 499]), Span::ZERO);
+        // Some of that this thread may really have waited for a core.
+        assert!(away(&[0, 3000, 0]) > Span::from_secs(1));
     }
 
-    /// A responder at the end of a path of 3 s was not found, and its owner was asked to start it.
+    /// A responder at the end of a path of 3 s was not found, and its owner was asked to start it;
+    /// then a silent host was waited for 5 s and more, though nothing spoke for a far path.
     #[test]
-    fn a_responder_is_looked_for_as_long_as_an_answer_was_waited_for() {
-        let looked = [300, 5000, 60_000].map(|ms| look_patience(Span::from_millis(ms)));
-        assert_eq!(looked, [2500, 5000, 8000].map(Span::from_millis));
+    fn a_responder_is_looked_for_longer_only_where_the_path_is_seen_to_be_far() {
+        let looked = [0, 20, 800, 3000].map(|ms| look_patience(Span::from_millis(ms)));
+        assert_eq!(looked, [2500, 2500, 3200, 8000].map(Span::from_millis));
+    }
+
+    /// `-t 3s` took 0.25 s longer than that and the wait for the last answers.
+    #[test]
+    fn what_the_path_carries_is_found_out_within_the_time_that_was_asked_for() {
+        let request = OwdRequest { count: 300, ..OwdRequest::new(Target::new("h")) };
+        let left = [0, 3, 250, 2000].map(|ms| request.after(Span::from_millis(ms)).count);
+        assert_eq!(left, [300, 300, 275, 150]);
+        let slower = request.after(Span::from_millis(250)).every(Span::from_millis(100));
+        assert_eq!(slower.count, 27);
+        let counted = OwdRequest { slowing: Slowing::KeepsCount, ..request };
+        assert_eq!(counted.after(Span::from_millis(2000)).count, 300);
     }
 
     /// What is said of a run whose flows show this patience and are over then.
@@ -838,7 +956,7 @@ mod tests {
         };
         let (request, stop) = (OwdRequest::new(Target::new("h")), StopFlag::new());
         stop.raise();
-        let said = silence(&request, SocketAddr::from(([192, 0, 2, 1], 862)), &run, &stop);
+        let said = silence(&request, SocketAddr::from(([192, 0, 2, 1], 862)), &run, false, &stop);
         assert!(said.reason.starts_with("stopped by the user"), "{said:?}");
         assert_eq!(said.advice, "");
     }
@@ -910,10 +1028,20 @@ mod tests {
     fn few_answers_make_packets_slower_than_what_every_path_is_given() {
         let came = |answers: &[(u64, i64)]| {
             let at = answers.iter().map(|(seq, millis)| (*seq, Wall(millis * 1_000_000)));
-            mean_distance(at.collect::<Vec<_>>().into_iter())
+            closest(at.collect::<Vec<_>>().into_iter())
         };
         assert_eq!([came(&[]), came(&[(3, 1400)])], [None; 2]);
         assert_eq!(came(&[(0, 1400), (1, 1556), (3, 1868)]), Some(Span::from_millis(156)));
+        // One of two that a radio held back is no rate; of three the closest two count, and one
+        // that was overtaken shows jitter.
+        assert_eq!(came(&[(3, 40), (4, 740)]), None);
+        assert_eq!(came(&[(3, 40), (4, 740), (5, 752)]), Some(Span::from_millis(12)));
+        assert_eq!(came(&[(3, 40), (4, 740), (5, 52)]), None);
+        assert_eq!(apart_by_few(Span::from_millis(312), 2), Span::from_millis(390));
+        assert_eq!(
+            [1, 2].map(|flows| apart_by_few(Span::from_secs(1), flows)),
+            [400, 800].map(Span::from_millis)
+        );
         // Eight packets of each version, 312 ms together, and 1.2 s of round trip.
         let passed = passes_within(Span::from_millis(312), Span::from_millis(1200));
         assert_eq!(passed, Span::from_millis(3696));

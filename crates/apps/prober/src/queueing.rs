@@ -14,7 +14,8 @@ use crate::request::Transport;
 
 /// The distance at which the path let requests through that went every `spacing`, `asked` of them,
 /// where their round trips, in nanoseconds in the order sent, grew by a quarter of the time that
-/// they took: more came than left. `None` where they did not queue.
+/// they took, and of most pairs the later one took longer: more came than left. `None` where they
+/// did not queue. A pause of the path makes a step that falls again, which is no queue of theirs.
 pub(crate) fn served_every(spacing: Span, asked: u64, rtts_ns: &[f64]) -> Option<Span> {
     let third = rtts_ns.len() / 3;
     if third == 0 {
@@ -34,7 +35,7 @@ pub(crate) fn served_every(spacing: Span, asked: u64, rtts_ns: &[f64]) -> Option
     let by_growth = spacing.nanos() as f64 + growth / (rtts_ns.len() - third) as f64;
     // A full queue drops what it does not hold.
     let by_share = lasting / rtts_ns.len() as f64;
-    has_queued.then(|| Span(by_growth.max(by_share).round() as i64))
+    (has_queued && rise(rtts_ns) >= STEADY_RISE).then(|| Span(by_growth.max(by_share).round() as i64))
 }
 
 /// The distance that requests need, where the path lets them through every `served` and they went
@@ -91,8 +92,7 @@ pub(crate) fn fills_most(runs: &[EchoRun]) -> bool {
 
 /// Whether round trips are those of a queue that grew, beyond what chance and jitter make.
 pub(crate) fn grows(spacing: Span, asked: u64, rtts_ns: &[f64]) -> bool {
-    let has_queued = spacing > Span::ZERO && served_every(spacing, asked, rtts_ns).is_some();
-    has_queued && rise(rtts_ns) >= STEADY_RISE
+    spacing > Span::ZERO && served_every(spacing, asked, rtts_ns).is_some()
 }
 
 /// At which distance the path let the requests of a run through that queued behind each other.
@@ -134,6 +134,18 @@ mod tests {
         assert_eq!(served_every(APART, 25, &growing), Some(Span::from_micros(5750)));
         let even: Vec<f64> = (0..25).map(|n| 56.5e6 + 4e6 * f64::from(n % 3)).collect();
         assert_eq!(served_every(APART, 25, &even), None);
+    }
+
+    /// One pause of 150 ms made the requests of the rest of a run slower, as if the path let them
+    /// through every 15.6 ms only.
+    #[test]
+    fn a_pause_of_the_path_is_not_taken_for_a_queue() {
+        let apart = Span::from_millis(10);
+        for from in 0..25 {
+            let held_up = |n: i32| if n < from { 0 } else { (150 - 10 * (n - from)).max(0) };
+            let paused: Vec<f64> = (0..25).map(|n| f64::from(20 + held_up(n)) * 1e6).collect();
+            assert_eq!(served_every(apart, 25, &paused), None, "from request {from} on");
+        }
     }
 
     #[test]

@@ -413,6 +413,22 @@ fn a_path_that_was_seen_to_be_slow_gets_no_block_at_the_usual_distance() {
     assert_eq!((quick.slowly_served(), rhythm.slowly_served()), (None, Some(service)));
 }
 
+/// One pause of the path lowered the rate of UDP for the whole test.
+#[test]
+fn a_pause_of_the_path_does_not_lower_the_rate_that_idle_requests_were_carried_at() {
+    let mut rhythm = IdleRhythm::new();
+    for ahead in (5..=8).rev() {
+        let block = rhythm.next(ahead, 8);
+        rhythm.observe(block, &answers(block, millis(20), Span::from_micros(100)));
+    }
+    // The path stands still for 80 ms when the 26th request comes.
+    let held_up = |n: i32| if n < 25 { 0 } else { (80 - 5 * (n - 25)).max(0) };
+    let paused: Vec<f64> = (0..40).map(|n| f64::from(20 + held_up(n)) * 1e6).collect();
+    rhythm.observe(Block { count: 40, spacing: IDLE_SPACING }, &paused);
+    assert_eq!(rhythm.carried(64), SendRate::new(BitRate(64 * 8 * 200)));
+    assert_eq!(rhythm.next(3, 8).spacing, IDLE_SPACING);
+}
+
 /// A path of 20 Mbit/s that fell to 20 kbit/s: UDP ran at the rate of the requests before the fall.
 #[test]
 fn a_path_that_fell_lowers_the_rate_that_idle_requests_were_carried_at() {
