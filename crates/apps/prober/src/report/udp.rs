@@ -227,7 +227,7 @@ fn ceased(ceased: &Ceased) -> String {
 
 /// The slices of a round, up to the last in which the stream was sent or something came. What was
 /// overtaken is not lost in any of them.
-fn slices(round: &UdpRound) -> Vec<ReceiverTick> {
+pub(super) fn slices(round: &UdpRound) -> Vec<ReceiverTick> {
     let mut slices = loss_split::placed(&round.ended.receiver_ticks);
     loss_split::settle(&mut slices);
     let lasts = round.order.plan.duration;
