@@ -45,7 +45,11 @@ pub(crate) fn in_words(
     whole: &str,
 ) -> Option<String> {
     let each = |told: &SendRefusal| {
-        let messages = if told.count == 1 { "one such message".to_owned() } else { format!("{} such messages", told.count) };
+        let messages = if told.count == 1 {
+            "one such message".to_owned()
+        } else {
+            format!("{} such messages", told.count)
+        };
         let when = if told.first == told.last {
             format!("at {}", told.first)
         } else {
