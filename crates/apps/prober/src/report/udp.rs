@@ -905,6 +905,25 @@ mod tests {
         assert_eq!(of(1_530_000, 1_550_000, None), None);
     }
 
+    /// The gap of the last round, which was slower, was longer than that of the mean rate, and so
+    /// its datagrams passed for bursts.
+    #[test]
+    fn rounds_of_unlike_rates_are_not_taken_for_bursts() {
+        let rounds = [round(Ended::default())];
+        let mut result = results(PATH, &rounds).remove(0);
+        let receiver = UdpReceiverEnd {
+            bytes: ByteCount(1_810_000 / 8 * 101 / 100),
+            received: 101,
+            elapsed: Span::from_secs(1),
+            ..UdpReceiverEnd::default()
+        };
+        let gaps = GapSummary { planned: Some(Span::from_micros(5888)), ..GapSummary::default() };
+        result.sender = Some(UdpSenderEnd { gaps: Some(gaps), ..UdpSenderEnd::default() });
+        (result.planned, result.sent_rate) = (Some(BitRate(6_000_000)), Some(BitRate(1_530_000)));
+        result.receiver = Some(receiver);
+        assert!(came_faster(&result, &[&rounds[0]]).is_some());
+    }
+
     /// 496 of 1168 datagrams came, and the rest was lost in a row at the end: 27 Mbit/s were told
     /// as received.
     #[test]
