@@ -3,8 +3,9 @@
 //! Their mean is the rate of neither. **Measures** the rate of each round of one version and
 //! direction. **Assumes** that on a path which stays as it is no round gets less than half of what
 //! another one gets. **Biased**: of TCP several streams decide where there are any, because one
-//! alone may have met losses, and where there is one alone that is said; a stream of datagrams counts
-//! as slower only if it got less than half of what was sent, because a sender may be slow as well.
+//! alone may have met losses, and where there is one alone that is said; a stream of datagrams
+//! counts as slower only if it got less than half of what was sent, because a sender may be slow as
+//! well.
 
 use netaware_record::{Direction, VersionResult};
 use netaware_units::{BitRate, SendRate};

@@ -5,10 +5,10 @@
 //! that what counts a flow's bytes counts those of each flow alike. Outages end streams at places
 //! that have nothing to do with each other, so that streams which agree to a datagram and a
 //! twentieth did not meet one. **Biased**: where datagrams are lost before the stop, the volume is
-//! told a little too large; streams of one rate stop after the same time as well, so that only those
-//! of unlike rates show that bytes are counted; and a path that is so slow that of a whole stream it
-//! carries no more than its queue held looks the same. A single stream shows nothing, and streams
-//! that run at once show nothing either, because an outage ends both alike.
+//! told a little too large; streams of one rate stop after the same time as well, so that only
+//! those of unlike rates show that bytes are counted; and a path that is so slow that of a whole
+//! stream it carries no more than its queue held looks the same. A single stream shows nothing, and
+//! streams that run at once show nothing either, because an outage ends both alike.
 
 use netaware_probe::limit;
 use netaware_record::{IpVersion, TcpResult, VersionResult};
