@@ -798,12 +798,11 @@ fn warnings_of(
     let told = &flow.run.drive.rejections;
     let rejected: Vec<_> = told.iter().map(|one| outage::rejected(one.first, one.last, interval)).collect();
     let in_rows = flow.log.rejected(unanswered, &rejected);
-    let rejections = report::rejected::in_words(told, in_rows, owd.lost, "packets");
+    let rejections = report::rejected::in_words(told, in_rows, owd.lost, "packets", "measurement");
     warnings.extend(rejections.map(|text| format!("{name}: {text}")));
     let outages = flow.log.outages(interval, unanswered, &rejected);
     let outages = outages.and_then(|it| it.in_words(owd.lost, "packets"));
     warnings.extend(outages.map(|text| format!("{name}: {text}")));
-    warnings.extend(report::owd::moved(version, &flow.log));
     warnings.extend(flow.log.restarts_in_words().map(|text| format!("{name}: {text}")));
     warnings.extend(flow.log.held_up_in_words().map(|text| format!("{name}: {text}")));
     if owd.lost_somewhere > 0 {
@@ -815,9 +814,7 @@ fn warnings_of(
     }
     let rtts: Vec<f64> = flow.log.exchanges().iter().map(|exchange| exchange.rtt().nanos() as f64).collect();
     let asked = rtts.len() as u64 + flow.run.counts.lost;
-    if queueing::grows(interval, asked, &rtts) {
-        warnings.push(format!("{name}: {OWN_QUEUE}"));
-    }
+    warnings.extend(queued_or_moved(version, interval, asked, &rtts));
     if flow.run.told.malformed {
         warnings.push(format!("{name}: the reflector finds our TLVs malformed, or its own are"));
     }
@@ -825,6 +822,16 @@ fn warnings_of(
         warnings.push(format!("{name}: the TLVs do not prove the key, what they tell is not used"));
     }
     warnings
+}
+
+/// That the round trips of packets, `asked` of them at this interval, were those of a queue that
+/// grew, or that the path's round trip rose or fell in the midst: a queue of their own is no other
+/// route.
+fn queued_or_moved(version: IpVersion, interval: Span, asked: u64, rtts_ns: &[f64]) -> Option<String> {
+    if queueing::grows(interval, asked, rtts_ns) {
+        return Some(format!("{}: {OWN_QUEUE}", version.name()));
+    }
+    report::owd::moved(version, rtts_ns)
 }
 
 /// What to say of this host where it did not run the program for so long, and so many packets were
@@ -870,6 +877,19 @@ mod tests {
             [rewritten(IpVersion::V4, 46, Some(46)), rewritten(IpVersion::V4, 46, None)],
             [None, None]
         );
+    }
+
+    /// "Its route has become longer" and "the packets queued behind each other" in one record.
+    #[test]
+    fn packets_that_filled_a_queue_are_not_said_to_have_met_a_longer_route_as_well() {
+        let apart = Span::from_millis(10);
+        let said = |rtts: &[f64]| queued_or_moved(IpVersion::V4, apart, 600, rtts);
+        let growing: Vec<f64> = (0..600).map(|n| 40e6 + 1e6 * f64::from(n)).collect();
+        assert!(report::owd::moved(IpVersion::V4, &growing).is_some(), "a step it looks like as well");
+        assert_eq!(said(&growing).unwrap(), format!("IPv4: {OWN_QUEUE}"));
+        let moved: Vec<f64> = (0..600).map(|n| if n < 291 { 40e6 } else { 600e6 }).collect();
+        assert!(said(&moved).unwrap().contains("its route has become longer"));
+        assert_eq!(said(&[40e6; 600]), None);
     }
 
     /// A prober that was stopped said that it "came round to them too late".

@@ -81,13 +81,14 @@ pub(crate) fn rise(delays: &[f64]) -> f64 {
 /// Whether half of the runs or more stood in a queue that grew while they lasted: they are not
 /// those of an idle path.
 pub(crate) fn fills_most(runs: &[EchoRun]) -> bool {
-    let is_queued = |run: &&EchoRun| {
-        let (apart, sent) = (run.order.shown_spacing(), run.round.counts().sent());
-        grows(apart, sent, &run.round.rtts_ns())
-    };
-    let of_udp = || runs.iter().filter(|run| run.transport == Transport::Udp);
-    let queued = of_udp().filter(is_queued).count();
-    queued > 0 && queued * 2 >= of_udp().count()
+    let queued = runs.iter().filter(|run| filled_a_queue(run)).count();
+    queued > 0 && queued * 2 >= runs.iter().filter(|run| run.transport == Transport::Udp).count()
+}
+
+/// Whether the requests of a run over UDP stood in a queue that grew while it lasted.
+pub(crate) fn filled_a_queue(run: &EchoRun) -> bool {
+    let (apart, sent) = (run.order.shown_spacing(), run.round.counts().sent());
+    run.transport == Transport::Udp && grows(apart, sent, &run.round.rtts_ns())
 }
 
 /// Whether round trips are those of a queue that grew, beyond what chance and jitter make.

@@ -314,6 +314,8 @@ pub(crate) fn finish(
         warnings.extend(latency::kept_in(found).map(|warning| format!("{name}: {warning}")));
         warnings.extend(rejected::warning(found).map(|warning| format!("{name}: {warning}")));
         warnings.extend(outages::warning(found).map(|warning| format!("{name}: {warning}")));
+        let paces = udp::paces(result, &found.udp);
+        warnings.extend(paces.into_iter().map(|warning| format!("{name}: {warning}")));
         let fell = tcp::fell_behind(&result.tcp, &result.udp, &found.tcp);
         warnings.extend(fell.into_iter().map(|warning| format!("{name}: {warning}")));
     }
@@ -524,10 +526,6 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
         let silent = hole::explains(result);
         let ended = result.tcp.iter().filter(|tcp| !(silent && tcp.carried_nothing()));
         warnings.extend(ends::warnings(ended).into_iter().map(|warning| format!("{name}: {warning}")));
-        let varies = result.latency.as_ref().and_then(|idle| Some(idle.pdv?.p99)).unwrap_or_default();
-        let hurried =
-            result.udp.iter().filter_map(|it| udp::came_faster(it).or_else(|| udp::came_slower(it, varies)));
-        warnings.extend(hurried.map(|warning| format!("{name}: {warning}")));
         for tcp in &result.tcp {
             if let Some(left) = tcp.queue_left.filter(|left| left.drained >= LONG_DRAIN) {
                 warnings.push(format!(

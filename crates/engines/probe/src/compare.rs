@@ -111,7 +111,7 @@ pub struct Standing<'a> {
     pub stalled: Option<&'a str>,
     /// Uses of which it has no figure that counts.
     pub lacks: &'a [Use],
-    /// Uses for which a phase of it failed, be it that others have a figure.
+    /// Uses for which a phase of it failed, even if other phases have a figure.
     pub failed: &'a [Use],
     /// What it lost of its own requests, where that is so much that the end of the other one's
     /// session may well be such a loss, too.

@@ -143,15 +143,14 @@ pub struct EchoRound {
 }
 
 impl EchoRound {
-    /// The same round, in which the path rejected some of the requests with these numbers: rows of
-    /// lost ones among them are no outages.
+    /// The same round, in which the path rejected some of the requests with these numbers: lost ones
+    /// among them are in no outage.
     #[must_use]
     pub fn rejected_among(self, rejected: Vec<RangeInclusive<u64>>) -> Self {
         Self { rejected, ..self }
     }
 
-    /// How many requests were lost in rows that the path rejected; zero where it is not known which
-    /// were lost.
+    /// How many lost requests the path rejected; zero where it is not known which were lost.
     pub fn rejected(&self) -> u64 {
         self.not_lost_at_all().map_or(0, |(numbers, sent)| {
             let with = outage::and_rejected(&numbers, sent, &self.rejected);

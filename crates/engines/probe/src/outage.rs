@@ -11,8 +11,10 @@
 //! other over the same path are looked at as one: a row that reaches over the end of one of them
 //! lasted at least until the last request without an answer, and at most until the first one after
 //! it that had one. One of requests is long by up to a round trip, with the queue in it: both the
-//! request and its answer have to pass.
+//! request and its answer have to pass. What was lost up to a second before or after an ICMP
+//! message about such packets was rejected, and is in no outage.
 
+use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
 use netaware_units::{Mono, Span};
@@ -146,17 +148,24 @@ impl Outages {
     }
 }
 
-/// The numbers of the packets among which some were rejected, of packets this far apart: ICMP
-/// answers to them came from `first` to `last`, since the first packet was due. They come up to a
-/// round trip after their packets.
-pub fn rejected(first: Span, last: Span, apart: Span) -> RangeInclusive<u64> {
-    let number = |at: Span| u64::try_from(at.or_zero().nanos() / apart.nanos().max(1)).unwrap_or(0);
-    number(first - LATEST_REJECTION)..=number(last)
+/// The time of which ICMP messages that came from `first` to `last` tell: packets that were lost
+/// then are taken for rejected. The messages come up to a round trip after their packets, and not
+/// each packet has one, because systems ration ICMP to about one a second (RFC 1812 §4.3.2.8).
+pub fn rejected_within(first: Span, last: Span) -> RangeInclusive<Span> {
+    first - ICMP_TELLS_OF..=last + ICMP_TELLS_OF
 }
 
-/// These numbers of packets that are not lost, in order, and those of each row of lost ones that
-/// some of those `rejected` are in: a row that somebody on the path rejected is no outage. Not each
-/// packet of it has an answer of its own, because systems ration ICMP (RFC 1812 §4.3.2.8).
+/// The numbers of the packets of which ICMP messages tell, of packets this far apart: the messages
+/// came from `first` to `last`, since the first packet was due.
+pub fn rejected(first: Span, last: Span, apart: Span) -> RangeInclusive<u64> {
+    let number = |at: Span| u64::try_from(at.or_zero().nanos() / apart.nanos().max(1)).unwrap_or(0);
+    let within = rejected_within(first, last);
+    number(*within.start())..=number(*within.end())
+}
+
+/// These numbers of packets that are not lost, in order, and those of lost ones that are among the
+/// `rejected`: what somebody on the path rejected is no outage. The part of a row of losses of
+/// which no message tells stays lost.
 pub fn and_rejected(not_lost: &[u64], sent: u64, rejected: &[RangeInclusive<u64>]) -> Vec<u64> {
     if rejected.is_empty() {
         return not_lost.to_vec();
@@ -164,15 +173,35 @@ pub fn and_rejected(not_lost: &[u64], sent: u64, rejected: &[RangeInclusive<u64>
     let mut numbers = Vec::with_capacity(not_lost.len());
     let mut next = 0;
     for number in not_lost.iter().copied().chain([sent]) {
-        let row = next..number;
-        if rejected.iter().any(|some| !row.is_empty() && row.start <= *some.end() && *some.start() < row.end)
-        {
-            numbers.extend(row);
-        }
+        numbers.extend((next..number).filter(|lost| rejected.iter().any(|some| some.contains(lost))));
         numbers.extend((number < sent).then_some(number));
         next = next.max(number + 1);
     }
     numbers
+}
+
+/// Rows of lost packets, each of so many and so many times, of a stream that lost no more than
+/// `elsewhere` in long rows while nobody rejected anything. It is not known where the rows were:
+/// the longest keep what they can have lost then. Rows that are too short for an outage stay.
+pub fn rows_elsewhere(rows: &[(u64, u64)], elsewhere: u64, apart: Span) -> Vec<(u64, u64)> {
+    let may_be_outage = |length: u64| {
+        Row::lost(length, At::Edge)
+            .is_some_and(|row| length >= MIN_LOST && row.lasted(apart) >= row.noticeable())
+    };
+    let (mut long, mut kept): (Vec<_>, Vec<_>) =
+        rows.iter().copied().partition(|(length, _)| may_be_outage(*length));
+    long.sort_unstable_by_key(|(length, _)| Reverse(*length));
+    let mut left = elsewhere;
+    for (length, times) in long {
+        let whole = (left / length).min(times);
+        left -= whole * length;
+        kept.extend((whole > 0).then_some((length, whole)));
+        if whole < times {
+            kept.extend((left > 0).then_some((left, 1)));
+            left = 0;
+        }
+    }
+    kept
 }
 
 /// The outages that one kind of packets met.
@@ -304,8 +333,8 @@ impl Row {
 const NOTICEABLE: Span = Span::from_millis(100);
 /// The part of such a pause that one train saw is half of it on average.
 const NOTICEABLE_IN_PART: Span = Span::from_millis(50);
-/// An ICMP answer comes no later after its packet, as a rule.
-const LATEST_REJECTION: Span = Span::from_secs(1);
+/// An ICMP message comes no later after its packet, as a rule, and the next one no later after it.
+const ICMP_TELLS_OF: Span = Span::from_secs(1);
 /// Fewer in a row may be lost one by one.
 const MIN_LOST: u64 = 4;
 /// Rows like that which chance would bring about in the same measurement.
@@ -335,7 +364,7 @@ mod tests {
         let answered: Vec<u64> = (0..200).chain(305..400).chain(450..500).collect();
         // Reports came from 2.02 s on, and no longer than 2.98 s, because they are rationed.
         let reports = rejected(Span::from_millis(2020), Span::from_millis(2980), APART);
-        assert_eq!(reports, 102..=298);
+        assert_eq!(reports, 102..=398);
         let numbers = and_rejected(&answered, 500, &[reports]);
         assert_eq!(numbers, (0..400).chain(450..500).collect::<Vec<_>>());
         let found = Outages::between(numbers, 500, APART);
@@ -344,6 +373,27 @@ mod tests {
         // A row that reaches to the end, and reports that came before the first packet could have.
         assert_eq!(and_rejected(&[0, 1], 5, &[rejected(Span::ZERO, APART * 3, APART)]), [0, 1, 2, 3, 4]);
         assert_eq!(and_rejected(&[0, 1, 2], 3, &[RangeInclusive::new(0, 9)]), [0, 1, 2]);
+    }
+
+    /// Ten seconds without an answer were no outage, because one "host unreachable" had come at
+    /// their beginning.
+    #[test]
+    fn one_icmp_message_does_not_make_a_long_outage_a_rejection() {
+        let answered: Vec<u64> = (0..500).chain(1500..2000).collect();
+        let at = Span::from_secs(5);
+        let numbers = and_rejected(&answered, 2000, &[rejected(at, at, APART)]);
+        assert_eq!(numbers.len() - answered.len(), 101, "those of 5 s to 6 s");
+        let found = Outages::between(numbers, 2000, APART);
+        assert_eq!((found.times, found.longest, found.lost), (1, APART * 899, 899));
+    }
+
+    #[test]
+    fn rows_of_a_stream_keep_what_was_lost_while_nobody_rejected_anything() {
+        let rows = [(1, 7), (90, 1), (120, 2)];
+        assert_eq!(rows_elsewhere(&rows, 0, APART), [(1, 7)]);
+        assert_eq!(rows_elsewhere(&rows, 100, APART), [(1, 7), (100, 1)]);
+        assert_eq!(rows_elsewhere(&rows, 150, APART), [(1, 7), (120, 1), (30, 1)]);
+        assert_eq!(rows_elsewhere(&rows, 330, APART), [(1, 7), (120, 2), (90, 1)]);
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl FromStr for Host {
         }
         // "lab-b:1:2" or an address with a slip: what follows the first colon is no port.
         if text.matches(':').count() > 1 {
-            return Err(format!("'{text}' is no IPv6 address and no HOST:PORT"));
+            return Err(format!("'{text}' is neither an IPv6 address nor HOST:PORT"));
         }
         let (name, port) = match text.split_once(':') {
             None => (text, None),
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn a_slip_in_an_address_is_not_called_a_wrong_port() {
         let error = |text: &str| text.parse::<Host>().unwrap_err();
-        assert_eq!(error("::g"), "'::g' is no IPv6 address and no HOST:PORT");
-        assert_eq!(error("2001:db8:1"), "'2001:db8:1' is no IPv6 address and no HOST:PORT");
+        assert_eq!(error("::g"), "'::g' is neither an IPv6 address nor HOST:PORT");
+        assert_eq!(error("2001:db8:1"), "'2001:db8:1' is neither an IPv6 address nor HOST:PORT");
         assert_eq!(error("http://lab-b/"), "'http://lab-b/' is a URL: give its host alone, or HOST:PORT");
         assert!(error("lab-b:0").contains("'0' is no port"));
     }

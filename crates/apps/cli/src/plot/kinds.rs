@@ -110,12 +110,14 @@ pub(crate) fn picture(source: &Source, kind: Option<Kind>) -> anyhow::Result<Pic
 fn cut(source: &Source) -> Option<String> {
     match source {
         Source::One(record) => {
-            (record.outcome == Outcome::Failed).then(|| "failed or broke off: what came before".to_owned())
+            let said = "the measurement failed: this is what was measured before";
+            (record.outcome == Outcome::Failed).then(|| said.to_owned())
         }
-        Source::Series(series) => {
-            let cut = series.points.iter().filter(|point| !point.is_whole).count();
-            (cut > 0).then(|| format!("left out, failed or broken off: {cut}"))
-        }
+        Source::Series(series) => match series.points.iter().filter(|point| !point.is_whole).count() {
+            0 => None,
+            1 => Some("1 point is left out or incomplete, because it failed".to_owned()),
+            cut => Some(format!("{cut} points are left out or incomplete, because they failed")),
+        },
     }
 }
 

@@ -302,7 +302,7 @@ fn a_point_that_broke_off_is_left_out_of_the_picture_and_said() {
     let (whole, said) = drawn(3);
     assert!(!said.contains("left out"), "{said}");
     let (cut, said) = drawn(1);
-    assert!(said.ends_with("3 points \u{b7} left out, failed or broken off: 1"), "{said}");
+    assert!(said.ends_with("3 points \u{b7} 1 point is left out or incomplete, because it failed"), "{said}");
     assert_eq!((cut[0], cut[1] * 2, cut[2]), (whole[0], whole[1], whole[2]));
 }
 

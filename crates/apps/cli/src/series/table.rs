@@ -15,7 +15,7 @@ pub(crate) struct PointTable {
     zone: TimeZone,
     paint: Paint,
     columns: Option<Vec<Column>>,
-    /// Of the last line of a repetition.
+    /// The day of the last line of a repetition.
     day: String,
 }
 
@@ -39,7 +39,7 @@ fn width(title: &str) -> usize {
     (title.chars().count() + 2).max(CELL)
 }
 
-/// Of the point's number, and of a figure at least.
+/// Widths of the column with the point's number, and of the narrowest one with a figure.
 const NUMBER: usize = 7;
 const CELL: usize = 10;
 /// More would be a smaller table each; the record has them all.

@@ -4,12 +4,16 @@
 //! by the same rule. **Assumes** that phases follow each other, so that each saw outages of its
 //! own; an outage that two of them saw in part is counted in both. Where streams ran at once, those
 //! of the one that saw most are counted. Requests beside TCP are dropped in a row by a full queue,
-//! too: theirs is an outage only if nothing came of the transfer either for half of that time.
+//! too: theirs is an outage only if nothing came of the transfer either for half of that time. What
+//! ICMP messages say was rejected is no outage. Where in a stream of datagrams that was, its slices
+//! show: a row beside it is short by up to a slice at each end.
+
+use std::ops::Range;
 
 use netaware_probe::Pacing;
 use netaware_probe::loss_split;
 use netaware_probe::outage::{self, Outages, Part, Train};
-use netaware_record::{Direction, ReceiverTick, UdpSenderEnd};
+use netaware_record::{Direction, ReceiverTick, SendRefusal, UdpSenderEnd};
 use netaware_units::{ByteCount, Span};
 
 use super::{Findings, tcp, udp};
@@ -57,7 +61,7 @@ pub(super) fn beside(round: &TcpRound) -> Option<Outages> {
 
 fn of_run(run: &EchoRun) -> Option<Outages> {
     let is_even = matches!(run.order.pacing, Pacing::Even(_));
-    is_even.then(|| run.round.outages(run.order.shown_spacing()))?
+    (is_even && run.answers() > 0).then(|| run.round.outages(run.order.shown_spacing()))?
 }
 
 /// For how long nothing came of a transfer while the requests beside it ran: before its first slice
@@ -94,8 +98,10 @@ fn idle(runs: &[EchoRun]) -> Part {
         let trains: Vec<Train> = trains.iter().flatten().map(|(_, train)| train.clone()).collect();
         Some(Outages::over(&trains, apart))
     });
+    // Where nothing came at all, no outage ended.
+    let has_answers = runs.iter().any(|run| run.answers() > 0);
     Part {
-        outages: outages.reduce(Outages::and).unwrap_or_default(),
+        outages: outages.reduce(Outages::and).filter(|_| has_answers).unwrap_or_default(),
         lost: runs.iter().map(|run| run.round.counts().lost).sum(),
         what: "requests".to_owned(),
     }
@@ -130,16 +136,24 @@ fn datagrams(rounds: &[UdpRound], direction: Direction) -> Part {
         // A row that late datagrams shortened afterwards is told as it was when they were missing.
         let missing = told.saturating_add(at_the_end).min(sender.sent.saturating_sub(receiver.received));
         lost += missing;
+        let rejected = Rejected::of(sender, apart);
         let whole = round.silence.filter(|silence| receiver.received == 0 && *silence >= sender.elapsed);
+        let whole = whole.filter(|_| rejected.spared(0..sender.sent) > 0);
         let found = match whole {
             Some(silence) => Outages::of_all(sender.sent, sender.elapsed, silence),
-            None => Outages::of_stream(&rows, cut_off, sender.sent, apart),
+            None if rejected.is_empty() || receiver.received == 0 => {
+                Outages::of_stream(&rows, cut_off, sender.sent, apart)
+            }
+            None => {
+                let long = Outages::of_stream(&rows, 0, sender.sent, apart).lost;
+                let elsewhere = rejected.lost_elsewhere(round, sender.sent, long, cut_off);
+                let rows = outage::rows_elsewhere(&rows, elsewhere, apart);
+                let cut_off = rejected.spared(sender.sent.saturating_sub(cut_off)..sender.sent);
+                Outages::of_stream(&rows, cut_off, sender.sent, apart)
+            }
         };
         // What may have come while the receiver did not run shows no outage of the path.
         if loss_split::may_be_of_absence(sender.sent, receiver) {
-            continue;
-        }
-        if is_rejected(sender, found) {
             continue;
         }
         // Datagrams that the receiving host dropped had crossed the path.
@@ -151,21 +165,57 @@ fn datagrams(rounds: &[UdpRound], direction: Direction) -> Part {
     Part { outages, lost, what: format!("datagrams {}", direction.name()) }
 }
 
-/// Whether ICMP answers came for as long as this: somebody on the path rejected what was lost.
-fn is_rejected(sender: &UdpSenderEnd, found: Outages) -> bool {
-    let mut told = sender.refusals.iter().filter(|refusal| refusal.count > refusal.not_sent);
-    told.any(|refusal| refusal.last - refusal.first + RATIONED >= found.longest)
+/// The parts of a stream of which ICMP messages tell that somebody on the path rejected it.
+struct Rejected<'a> {
+    told: Vec<&'a SendRefusal>,
+    apart: Span,
 }
 
-/// Systems that have sent a few ICMP messages send one a second.
-const RATIONED: Span = Span::from_secs(1);
+impl<'a> Rejected<'a> {
+    fn of(sender: &'a UdpSenderEnd, apart: Span) -> Self {
+        let is_message = |refusal: &&SendRefusal| refusal.count > refusal.not_sent;
+        Self { told: sender.refusals.iter().filter(is_message).collect(), apart }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.told.is_empty()
+    }
+
+    /// How many datagrams with these numbers no message tells of.
+    fn spared(&self, numbers: Range<u64>) -> u64 {
+        let rejected: Vec<_> =
+            self.told.iter().map(|one| outage::rejected(one.first, one.last, self.apart)).collect();
+        numbers.filter(|number| !rejected.iter().any(|some| some.contains(number))).count() as u64
+    }
+
+    /// How many datagrams at most were lost in long rows while nobody rejected any, apart from
+    /// those at the end by which the stream was `cut_off`. Without slices nobody knows when
+    /// the `long` rows were: all that can have been rejected is taken for that.
+    fn lost_elsewhere(&self, round: &UdpRound, sent: u64, long: u64, cut_off: u64) -> u64 {
+        let slices = udp::slices(round);
+        if slices.is_empty() {
+            return long.saturating_sub(sent - self.spared(0..sent));
+        }
+        let lost = |slice: &ReceiverTick| u64::try_from(slice.lost).unwrap_or(0);
+        let is_spared = |slice: &&ReceiverTick| {
+            let midst = slice.end - slice.length / 2;
+            !self.told.iter().any(|one| outage::rejected_within(one.first, one.last).contains(&midst))
+        };
+        let in_rows = slices.iter().filter(|slice| lost(slice) >= slice.packets);
+        let placed: u64 = slices.iter().map(lost).sum();
+        // What is in no slice was lost after the last datagram that came.
+        let at_the_end = udp::lost_in(round).saturating_sub(placed).clamp(cut_off, sent.max(cut_off));
+        let at_the_end = sent.saturating_sub(at_the_end)..sent.saturating_sub(cut_off);
+        in_rows.filter(is_spared).map(lost).sum::<u64>() + self.spared(at_the_end)
+    }
+}
 
 #[cfg(test)]
 pub(super) mod tests {
     use netaware_probe::compare::Share;
     use netaware_probe::delay_report::EchoLog;
     use netaware_probe::{EchoCounts, Exchange};
-    use netaware_record::{CpuUse, IpVersion, SendRefusal, UdpReceiverEnd};
+    use netaware_record::{CpuUse, IpVersion, UdpReceiverEnd};
     use netaware_stats::ceasing::Ceasing;
     use netaware_units::{ClockSource, Mono, SendRate, Stamp};
 
@@ -552,6 +602,45 @@ pub(super) mod tests {
         };
         assert_eq!(cut(vec![reported(300, 310)]), None);
         assert!(cut(vec![SendRefusal { not_sent: 7, ..reported(300, 310) }]).is_some());
+    }
+
+    /// One ICMP error at the end of a stream hid a gap of 0.9 s that was over long before it.
+    #[test]
+    fn an_icmp_message_about_the_end_of_a_stream_hides_no_earlier_outage() {
+        let with_message_at = |ms: i64| {
+            let mut round = stream(Direction::Forward, vec![(900, 1)], 3100);
+            let at = Span::from_millis(ms);
+            let refusal = SendRefusal { count: 1, first: at, last: at, ..SendRefusal::default() };
+            let sender = round.ended.udp_sender.as_mut().unwrap();
+            (sender.sent, sender.elapsed, sender.refusals) = (4000, Span::from_secs(4), vec![refusal]);
+            round.ended.udp_receiver.as_mut().unwrap().highest = 4000;
+            // Nothing came from 0.5 s to 1.4 s, which the next slice found out.
+            let slice = |n: i64| ReceiverTick {
+                end: SLICE * (n + 1),
+                length: SLICE,
+                packets: if (10..28).contains(&n) { 0 } else { 50 },
+                lost: if n == 28 { 900 } else { 0 },
+                ..ReceiverTick::default()
+            };
+            round.ended.receiver_ticks = (0..80).map(slice).collect();
+            warning(&Findings { udp: vec![round], ..Findings::default() })
+        };
+        let said = with_message_at(3900).unwrap();
+        assert!(said.starts_with("nothing came for 900 ms: 900 of the 900 lost datagrams up"), "{said}");
+        assert_eq!(with_message_at(1000), None);
+        // It tells of the time until 1 s.
+        let said = with_message_at(0).unwrap();
+        assert!(said.starts_with("nothing came for 400 ms: 400 of the 900"), "{said}");
+    }
+
+    /// Requests of which none was answered were said to have met two outages around a message.
+    #[test]
+    fn requests_of_which_one_was_rejected_and_none_was_answered_met_no_outage() {
+        let none = run(1000, 0..1000);
+        let at = Span::from_secs(5);
+        let round = none.round.clone().rejected_among(vec![outage::rejected(at, at, APART)]);
+        let idle = vec![EchoRun { round, ..none }];
+        assert_eq!(warning(&Findings { idle, ..Findings::default() }), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One-way delay as the record has it.
 
 use netaware_probe::stamp::clock::{ClockMethod, ClockRelation, relate};
-use netaware_probe::stamp::report::{StampLog, Way};
+use netaware_probe::stamp::report::Way;
 use netaware_record::passive::ClockState;
 use netaware_record::{Direction, Health, IpVersion, Layer, OwdClock, OwdReflector, OwdResult, Pedigree};
 use netaware_units::{ByteCount, ClockSource, Span};
@@ -56,10 +56,10 @@ pub(crate) fn result(version: IpVersion, request: &OwdRequest, flow: &Flow) -> O
     }
 }
 
-/// That the path's round trip rose or fell in the midst of a flow, and stayed so.
-pub(crate) fn moved(version: IpVersion, log: &StampLog) -> Option<String> {
-    let rtts: Vec<f64> = log.exchanges().iter().map(|it| it.rtt().nanos() as f64).collect();
-    Shift::of_idle(&rtts).map(|shift| shift.warning(version))
+/// That the path's round trip rose or fell in the midst of a flow of these round trips, in the
+/// order sent, and stayed so.
+pub(crate) fn moved(version: IpVersion, rtts_ns: &[f64]) -> Option<String> {
+    Shift::of_idle(rtts_ns).map(|shift| shift.warning(version))
 }
 
 fn pedigree(version: IpVersion, clock: ClockSource, relation: Option<&ClockRelation>) -> Pedigree {

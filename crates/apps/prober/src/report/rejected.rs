@@ -1,8 +1,8 @@
 //! Packets that somebody on the path rejected, as ICMP messages about them said.
 //!
-//! **Measures** the errors that the system handed over about packets that had left, and the lost
-//! packets in the rows of losses during which they came. **Biased**: systems ration ICMP, so that
-//! there are fewer messages than rejected packets, and packets of the same rows that were lost in
+//! **Measures** the errors that the system handed over about packets that had left, and the packets
+//! that were lost up to a second before or after them. **Biased**: systems ration ICMP, so that
+//! there are fewer messages than rejected packets, and packets that were lost within that time in
 //! another way are counted with them.
 
 use std::io;
@@ -32,19 +32,30 @@ pub(super) fn warning(found: &Findings) -> Option<String> {
         }
     }
     let rejected = runs.clone().map(|run| run.round.rejected()).sum();
-    in_words(&all, rejected, runs.map(|run| run.round.counts().lost).sum(), "requests")
+    in_words(&all, rejected, runs.map(|run| run.round.counts().lost).sum(), "requests", "measurement")
 }
 
 /// A sentence about these errors, and so many of the `lost` packets that were lost while they came;
-/// `None` where there were no errors.
-pub(crate) fn in_words(told: &[SendRefusal], rejected: u64, lost: u64, what: &str) -> Option<String> {
+/// `None` where there were no errors. Their times are those into this `whole`.
+pub(crate) fn in_words(
+    told: &[SendRefusal],
+    rejected: u64,
+    lost: u64,
+    what: &str,
+    whole: &str,
+) -> Option<String> {
     let each = |told: &SendRefusal| {
+        let messages = if told.count == 1 {
+            "one such message".to_owned()
+        } else {
+            format!("{} such messages", told.count)
+        };
         let when = if told.first == told.last {
             format!("at {}", told.first)
         } else {
-            format!("from {} to {}", told.first, told.last)
+            format!("between {} and {}", told.first, told.last)
         };
-        format!("{} {when} into the measurement: {}{}", told.count, told.cause, meaning(&told.cause))
+        format!("{messages} came {when} into the {whole}: {}{}", told.cause, meaning(&told.cause))
     };
     let each: Vec<String> = told.iter().map(each).collect();
     let were = if lost == 1 { "was" } else { "were" };
@@ -53,23 +64,31 @@ pub(crate) fn in_words(told: &[SendRefusal], rejected: u64, lost: u64, what: &st
         rejected => format!("{rejected} of the {lost} lost {what} {were} sent when "),
     };
     let each = each.join("; ");
-    (!told.is_empty()).then(|| format!("rejected on the way: {fell}ICMP messages came back, {each}"))
+    (!told.is_empty()).then(|| format!("rejected on the way: {fell}ICMP messages came back; {each}"))
 }
 
-/// The ICMP messages that the system tells in these words.
+/// The ICMP messages that the system of this host tells in these words; nothing where it has other
+/// words for that error, as for one that another system told.
 fn meaning(cause: &str) -> &'static str {
-    let known = MEANINGS.iter().find(|(errno, _)| io::Error::from_raw_os_error(*errno).to_string() == cause);
-    known.map_or("", |(_, meaning)| *meaning)
+    let number = cause.rsplit_once("(os error ").and_then(|(_, number)| number.strip_suffix(')'));
+    let Some(errno) = number.and_then(|number| number.parse::<i32>().ok()) else { return "" };
+    let error = io::Error::from_raw_os_error(errno);
+    if error.to_string() != cause {
+        return "";
+    }
+    // As systems turn ICMP messages into errors (Linux: `icmp_err_convert`, `icmpv6_err_convert`).
+    match error.kind() {
+        io::ErrorKind::PermissionDenied if errno != super::EPERM => " (administratively prohibited)",
+        io::ErrorKind::ConnectionRefused => " (port unreachable: it is closed)",
+        io::ErrorKind::NetworkUnreachable => " (network unreachable)",
+        io::ErrorKind::HostUnreachable => " (host unreachable, or administratively prohibited)",
+        _ if errno == EMSGSIZE => " (packet too big)",
+        _ => "",
+    }
 }
 
-/// As Linux turns ICMP messages into errors (`icmp_err_convert`, `icmpv6_err_convert`).
-const MEANINGS: [(i32, &str); 5] = [
-    (13, " (administratively prohibited)"),
-    (90, " (packet too big)"),
-    (101, " (network unreachable)"),
-    (111, " (port unreachable: it is closed)"),
-    (113, " (host unreachable, or administratively prohibited)"),
-];
+/// "Message too long", for which there is no [`io::ErrorKind`].
+const EMSGSIZE: i32 = if cfg!(target_os = "linux") { 90 } else { 40 };
 
 #[cfg(test)]
 mod tests {
@@ -99,8 +118,8 @@ mod tests {
             ..run(100, 0..0)
         };
         let found = Findings { idle: vec![EchoRun { round, ..one }, later], ..Findings::default() };
-        let want = "rejected on the way: 105 of the 105 lost requests were sent when ICMP messages came back, 9 from \
-                    2.00 s to 5.50 s into the measurement: filtered";
+        let want = "rejected on the way: 105 of the 105 lost requests were sent when ICMP messages came back; 9 such \
+                    messages came between 2.00 s and 5.50 s into the measurement: filtered";
         assert_eq!(warning(&found).as_deref(), Some(want));
         assert_eq!(warning(&Findings { idle: vec![run(500, 200..305)], ..Findings::default() }), None);
     }
@@ -108,12 +127,17 @@ mod tests {
     #[test]
     fn the_errors_of_the_system_are_told_with_their_icmp_message() {
         let cause = io::Error::from_raw_os_error(111).to_string();
-        let said = in_words(&[told(&cause, 1, 20, 20)], 0, 0, "packets").unwrap();
-        assert!(
-            said.starts_with("rejected on the way: ICMP messages came back, 1 at 20.0 ms into "),
-            "{said}"
-        );
+        let said = in_words(&[told(&cause, 1, 20, 20)], 0, 0, "packets", "stream").unwrap();
+        let want = "rejected on the way: ICMP messages came back; one such message came at 20.0 ms into the stream: ";
+        assert!(said.starts_with(want), "{said}");
         assert!(said.contains("(port unreachable: it is closed)"), "{said}");
-        assert_eq!((meaning("anything"), in_words(&[], 0, 3, "packets")), ("", None));
+        assert_eq!((meaning("anything"), in_words(&[], 0, 3, "packets", "stream")), ("", None));
+    }
+
+    #[test]
+    fn an_error_of_another_system_is_not_explained_by_a_number_of_this_one() {
+        assert_eq!(meaning("Something else (os error 111)"), "");
+        let own = |errno| meaning(&io::Error::from_raw_os_error(errno).to_string());
+        assert_eq!([own(13), own(super::super::EPERM)], [" (administratively prohibited)", ""]);
     }
 }

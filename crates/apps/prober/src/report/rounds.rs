@@ -3,8 +3,9 @@
 //! Their mean is the rate of neither. **Measures** the rate of each round of one version and
 //! direction. **Assumes** that on a path which stays as it is no round gets less than half of what
 //! another one gets. **Biased**: of TCP several streams decide where there are any, because one
-//! alone may have met losses; a stream of datagrams counts as slower only if it got less than half
-//! of what was sent, because a sender may be slow as well.
+//! alone may have met losses, and where there is one alone that is said; a stream of datagrams
+//! counts as slower only if it got less than half of what was sent, because a sender may be slow as
+//! well.
 
 use netaware_record::{Direction, VersionResult};
 use netaware_units::{BitRate, SendRate};
@@ -28,66 +29,109 @@ pub(super) struct Unlike {
     what: String,
     fast: BitRate,
     slow: BitRate,
-    pub(super) is_cut: bool,
+    cause: Cause,
+}
+
+/// What a slow round can come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Path,
+    /// A single stream of TCP is slowed by losses, too.
+    PathOrLosses,
 }
 
 impl Unlike {
     /// Those of TCP in one direction of one version.
     pub(super) fn of_tcp(result: &VersionResult, found: &Findings, direction: Direction) -> Option<Self> {
-        let ways = || found.tcp.iter().filter(|round| round.order.direction == direction);
-        // One stream alone may have met losses, so several decide where there are any.
-        let most = ways().map(|round| round.order.streams).max()?;
-        let rounds = ways().filter(|round| round.order.streams > 1 || most == 1);
-        let round_trip = result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
-        let seen = rounds.map(|round| tcp::seen(round, round_trip.unwrap_or_default()));
-        let got = seen.filter(|seen| !seen.is_lower_bound).filter_map(|seen| {
-            let rate = seen.rate.map(SendRate::bit_rate)?;
-            Some(Got { rate, is_of_path: true, is_cut: seen.is_cut })
-        });
-        unlike(got, format!("TCP {} over {}", direction.name(), result.version.name()))
+        tcp_rounds(result, found, direction)?.unlike()
     }
 
-    /// Those of UDP in one direction of one version.
+    /// Those of UDP in one direction of one version. What an outage cut is doubted as such.
     pub(super) fn of_udp(result: &VersionResult, found: &Findings, direction: Direction) -> Option<Self> {
-        let rounds = found.udp.iter().filter(|round| round.order.plan.direction == direction);
-        let got = rounds.filter_map(|round| {
-            let (rate, sent) = (udp::came_at(round)?, udp::sent_at(round)?);
-            Some(Got { rate, is_of_path: is_far_below(rate, sent), is_cut: is_outage(round) })
-        });
-        unlike(got, format!("UDP {} over {}", direction.name(), result.version.name()))
+        udp_rounds(result, found, direction).without_cut().unlike()
     }
 
     fn told(&self) -> String {
         format!("{} had {} in one round and {} in another", self.what, self.fast, self.slow)
     }
 
+    fn why(&self) -> &'static str {
+        match self.cause {
+            Cause::Path => "the path changed meanwhile",
+            Cause::PathOrLosses => "the path changed, or losses slowed one of them",
+        }
+    }
+
     /// Why a comparison with the other version says nothing.
     pub(super) fn doubt(&self) -> String {
-        format!("the path changed meanwhile: {}", self.told())
+        match self.cause {
+            Cause::Path => format!("{}: {}", self.why(), self.told()),
+            Cause::PathOrLosses => format!("{}: {}", self.told(), self.why()),
+        }
     }
 
     fn warning(&self) -> String {
-        format!(
-            "{}: the path changed meanwhile, and the mean of the rounds is the rate of neither",
-            self.told()
-        )
+        format!("{}: {}, and the mean of the rounds is the rate of neither", self.told(), self.why())
     }
 }
 
-/// The warnings of one version.
+/// The rounds of a transfer.
+struct Rounds {
+    got: Vec<Got>,
+    what: String,
+    cause: Cause,
+}
+
+impl Rounds {
+    fn unlike(self) -> Option<Unlike> {
+        let Self { got, what, cause } = self;
+        let fast = got.iter().map(|round| round.rate).max()?;
+        let slow = got.iter().filter(|round| round.is_of_path).map(|round| round.rate).min()?;
+        is_far_below(slow, fast).then_some(Unlike { what, fast, slow, cause })
+    }
+
+    /// The same rounds, of which none is slow because of an outage.
+    fn without_cut(mut self) -> Self {
+        for round in &mut self.got {
+            round.is_of_path &= !round.is_cut;
+        }
+        self
+    }
+}
+
+fn tcp_rounds(result: &VersionResult, found: &Findings, direction: Direction) -> Option<Rounds> {
+    let ways = || found.tcp.iter().filter(|round| round.order.direction == direction);
+    // One stream alone may have met losses, so several decide where there are any.
+    let most = ways().map(|round| round.order.streams).max()?;
+    let rounds = ways().filter(|round| round.order.streams > 1 || most == 1);
+    let round_trip = result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
+    let seen = rounds.map(|round| tcp::seen(round, round_trip.unwrap_or_default()));
+    let got = seen.filter(|seen| !seen.is_lower_bound).filter_map(|seen| {
+        let rate = seen.rate.map(SendRate::bit_rate)?;
+        Some(Got { rate, is_of_path: true, is_cut: seen.is_cut })
+    });
+    let what = format!("TCP {} over {}", direction.name(), result.version.name());
+    let cause = if most == 1 { Cause::PathOrLosses } else { Cause::Path };
+    Some(Rounds { got: got.collect(), what, cause })
+}
+
+fn udp_rounds(result: &VersionResult, found: &Findings, direction: Direction) -> Rounds {
+    let rounds = found.udp.iter().filter(|round| round.order.plan.direction == direction);
+    let got = rounds.filter_map(|round| {
+        let (rate, sent) = (udp::came_at(round)?, udp::sent_at(round)?);
+        Some(Got { rate, is_of_path: is_far_below(rate, sent), is_cut: is_outage(round) })
+    });
+    let what = format!("UDP {} over {}", direction.name(), result.version.name());
+    Rounds { got: got.collect(), what, cause: Cause::Path }
+}
+
+/// The warnings of one version. Of a round that an outage fell into other warnings tell.
 pub(super) fn warnings(result: &VersionResult, found: &Findings) -> Vec<String> {
     let ways = [Direction::Reverse, Direction::Forward].into_iter();
     let each = ways.flat_map(|way| {
-        [Unlike::of_tcp(result, found, way), Unlike::of_udp(result, found, way)].into_iter().flatten()
+        [tcp_rounds(result, found, way), Some(udp_rounds(result, found, way))].into_iter().flatten()
     });
-    each.filter(|unlike| !unlike.is_cut).map(|unlike| unlike.warning()).collect()
-}
-
-fn unlike(got: impl Iterator<Item = Got>, what: String) -> Option<Unlike> {
-    let got: Vec<Got> = got.collect();
-    let fast = got.iter().map(|round| round.rate).max()?;
-    let slow = got.iter().filter(|round| round.is_of_path).min_by_key(|round| round.rate)?;
-    is_far_below(slow.rate, fast).then_some(Unlike { what, fast, slow: slow.rate, is_cut: slow.is_cut })
+    each.filter_map(|rounds| rounds.without_cut().unlike()).map(|unlike| unlike.warning()).collect()
 }
 
 /// Whether a rate is so far below another one that the path is no longer the same.
@@ -108,16 +152,37 @@ mod tests {
     use crate::bulk::Ended;
     use crate::transfer::{TcpRound, UdpOrder, UdpRound};
 
+    /// Rounds of so many Mbit/s.
+    fn rounds_of(rates: &[u64], cause: Cause) -> Rounds {
+        let got = |mbits: &u64| Got { rate: BitRate(mbits * 1_000_000), is_of_path: true, is_cut: false };
+        Rounds { got: rates.iter().map(got).collect(), what: "TCP up over IPv6".to_owned(), cause }
+    }
+
+    /// Of two slow rounds an outage fell into the slower one, and nothing was said of the other.
+    #[test]
+    fn a_round_that_an_outage_cut_does_not_hide_another_slow_one() {
+        let mut rounds = rounds_of(&[173, 20, 40], Cause::Path);
+        rounds.got[1].is_cut = true;
+        let said = rounds.without_cut().unlike().unwrap().warning();
+        assert!(said.contains("173 Mbit/s in one round and 40.0 Mbit/s in another"), "{said}");
+        let mut rounds = rounds_of(&[173, 20], Cause::Path);
+        rounds.got[1].is_cut = true;
+        assert_eq!(rounds.without_cut().unlike(), None);
+    }
+
+    /// "The path changed meanwhile", where one of two single streams had met losses.
+    #[test]
+    fn a_single_stream_that_was_slow_once_may_have_met_losses() {
+        let unlike = rounds_of(&[173, 20], Cause::PathOrLosses).unlike().unwrap();
+        let told = "TCP up over IPv6 had 173 Mbit/s in one round and 20.0 Mbit/s in another: the path changed, or \
+                    losses slowed one of them";
+        assert_eq!(unlike.doubt(), told);
+        assert_eq!(unlike.warning(), format!("{told}, and the mean of the rounds is the rate of neither"));
+    }
+
     #[test]
     fn a_path_that_faded_for_some_seconds_prefers_no_version() {
-        let told = |rates: &[u64]| {
-            let got = rates.iter().map(|mbits| Got {
-                rate: BitRate(mbits * 1_000_000),
-                is_of_path: true,
-                is_cut: false,
-            });
-            unlike(got, "TCP up over IPv6".to_owned()).map(|unlike| unlike.doubt())
-        };
+        let told = |rates: &[u64]| rounds_of(rates, Cause::Path).unlike().map(|unlike| unlike.doubt());
         assert_eq!(
             told(&[173, 20]).unwrap(),
             "the path changed meanwhile: TCP up over IPv6 had 173 Mbit/s in one round and 20.0 Mbit/s in another"

@@ -4,13 +4,15 @@
 //! those beside each transfer with TCP's own, both of which begin before the transfer has filled a
 //! queue. **Assumes** that phases follow each other in the order told: idle requests, then
 //! transfers. The packets of one-way delays are as idle requests are: of their round trips no clock
-//! has to be compared with another.
+//! has to be compared with another. Idle requests that queued behind each other show their own
+//! queue, and are left out.
 
 use netaware_probe::shift;
 use netaware_record::IpVersion;
 use netaware_units::Span;
 
 use super::{Findings, latency, tcp};
+use crate::queueing;
 use crate::transfer::TcpRound;
 
 /// A round trip that rose or fell, and stayed so.
@@ -25,7 +27,8 @@ pub(super) struct Shift {
 impl Shift {
     /// The shift that the phases of one version show, if any.
     pub(super) fn of(found: &Findings) -> Option<Self> {
-        let idle: Vec<Span> = found.idle.iter().flat_map(|run| parts(&run.round.rtts_ns())).collect();
+        let idle = found.idle.iter().filter(|run| !queueing::filled_a_queue(run));
+        let idle: Vec<Span> = idle.flat_map(|run| parts(&run.round.rtts_ns())).collect();
         let transfers: Vec<Option<Span>> = found.tcp.iter().map(least).collect();
         let known = transfers.iter().enumerate().filter_map(|(number, least)| Some((number, (*least)?)));
         let (numbers, least): (Vec<usize>, Vec<Span>) = known.unzip();
@@ -164,6 +167,16 @@ mod tests {
         let seen = Shift::of(&Findings { idle: vec![run], ..Findings::default() }).unwrap();
         assert!(seen.is_among_idle() && seen.has_moved(0));
     }
+
+    /// "Its route has become longer" and "the requests queued behind each other" in one record.
+    #[test]
+    fn requests_that_fill_a_queue_do_not_pass_for_a_longer_route() {
+        let run = answered_in(600, |seq| 40 + i64::try_from(seq).unwrap());
+        assert!(Shift::of_idle(&run.round.rtts_ns()).is_some(), "a step it looks like as well");
+        assert!(queueing::filled_a_queue(&run));
+        assert_eq!(Shift::of(&Findings { idle: vec![run], ..Findings::default() }), None);
+    }
+
     /// A path of 20 ms each way, which became one of 300 ms, was said to vary, and no more.
     #[test]
     fn packets_of_one_way_delays_see_a_longer_route_too() {

@@ -7,14 +7,14 @@ use netaware_probe::loss_split;
 use netaware_probe::stream_end::{self, Schedule};
 use netaware_record::{
     Direction, Exchanges, Health, Layer, Limit, LimitedBy, Outcome, Pedigree, ReceiverTick, SendRefusal,
-    UdpReceiverEnd, UdpResult, UdpSenderEnd, WireRates,
+    UdpReceiverEnd, UdpResult, UdpSenderEnd, VersionResult, WireRates,
 };
 use netaware_stats::ceasing::Ceased;
 use netaware_units::{BitRate, ByteCount, ClockSource, Span};
 use netaware_wire::ethernet;
 
 use super::comparison::is_outage;
-use super::{Load, NOT_REPORTED, Path, mean_rate, worst};
+use super::{Load, NOT_REPORTED, Path, mean_rate, rejected, worst};
 use crate::bulk::GAVE_WAY;
 use crate::transfer::UdpRound;
 
@@ -227,7 +227,7 @@ fn ceased(ceased: &Ceased) -> String {
 
 /// The slices of a round, up to the last in which the stream was sent or something came. What was
 /// overtaken is not lost in any of them.
-fn slices(round: &UdpRound) -> Vec<ReceiverTick> {
+pub(super) fn slices(round: &UdpRound) -> Vec<ReceiverTick> {
     let mut slices = loss_split::placed(&round.ended.receiver_ticks);
     loss_split::settle(&mut slices);
     let lasts = round.order.plan.duration;
@@ -409,18 +409,24 @@ fn is_one_burst(round: &UdpRound) -> Option<String> {
     })
 }
 
-/// Whether the sender planned longer gaps than single datagrams of this rate have.
-fn has_bursts(udp: &UdpResult) -> bool {
-    let gap = udp.sender.as_ref().and_then(|end| end.gaps.as_ref()?.planned);
-    let of_one = udp.planned.map(|rate| rate.time_for(udp.payload));
-    gap.zip(of_one).is_some_and(|(gap, of_one)| gap > of_one + of_one / 2)
+/// That the datagrams of a version came at another pace than they were sent, one warning for each
+/// direction.
+pub(super) fn paces(result: &VersionResult, rounds: &[UdpRound]) -> Vec<String> {
+    let varies = result.latency.as_ref().and_then(|idle| Some(idle.pdv?.p99)).unwrap_or_default();
+    let of = |udp: &UdpResult| {
+        let is_own = |round: &&UdpRound| round.order.plan.direction == udp.pedigree.direction;
+        let own: Vec<&UdpRound> = rounds.iter().filter(is_own).collect();
+        came_faster(udp, &own).or_else(|| came_slower(&own, varies))
+    };
+    result.udp.iter().filter_map(of).collect()
 }
 
 /// That datagrams came closer together than they were sent: at a rate that the sender did not plan,
 /// and that may exceed what the path carries.
-pub(super) fn came_faster(udp: &UdpResult) -> Option<String> {
+fn came_faster(udp: &UdpResult, rounds: &[&UdpRound]) -> Option<String> {
     // A burst is followed by nothing, which belongs to its rate.
-    let receiver = udp.receiver.as_ref().filter(|end| end.bursts.is_none() && !has_bursts(udp))?;
+    let has_bursts = rounds.iter().any(|round| Schedule::of(&round.order.plan).is_of_bursts());
+    let receiver = udp.receiver.as_ref().filter(|end| end.bursts.is_none() && !has_bursts)?;
     // What was not sent makes the rate of the plan's time a lower one.
     let while_sent = |end: &UdpSenderEnd| BitRate::mean(but_one(end.bytes, end.sent), end.elapsed);
     let cut = udp.sender.as_ref().filter(|sender| sender.not_sent > 0);
@@ -436,44 +442,74 @@ pub(super) fn came_faster(udp: &UdpResult) -> Option<String> {
     })
 }
 
-/// That what was not lost came at a lower rate than it was sent with: without that, the rates and
-/// the share of losses seem to contradict each other. `varies` is by how much the idle path's
-/// delay does: the last datagram may be as much later than the first one without any queue. A queue
-/// is named only where the arrivals show one: jitter and a longer route make a stream longer, too.
-pub(super) fn came_slower(udp: &UdpResult, varies: Span) -> Option<String> {
-    let (sender, receiver) = (udp.sender.as_ref()?, udp.receiver.as_ref()?);
-    let (sent, came, loss) = (udp.sent_rate?, udp.goodput?, udp.loss.ratio?);
-    let (left, arrived) = (sender.elapsed, receiver.elapsed);
-    let longer = arrived - left;
-    let without_queue = sent.0 as f64 * (1.0 - loss.estimate);
-    // Datagrams that the sender's own system refused in between show no queue on the path.
-    let is_refused = sender.refusals.iter().any(|refusal| refusal.not_sent > 0);
-    let is_slower = udp.loss.unknown == 0 && !is_refused && longer >= NOTICEABLE.max(varies);
-    (is_slower && (came.0 as f64) < without_queue * SLOWED).then(|| {
-        let pause = longest_pause(receiver).filter(|pause| *pause >= longer / 2);
-        let why = match pause {
-            None if came_steadily_slower(sender, receiver, loss.estimate) => {
-                "a queue on the path filled".to_owned()
-            }
-            None => later_at_the_end(longer),
-            Some(pause) => {
-                format!("{}, and for {pause} in between nothing came", later_at_the_end(longer))
-            }
-        };
-        format!(
-            "UDP {} was sent at {sent} within {left}, and what of it was not lost came at {came} within {arrived}: {why}",
-            udp.pedigree.direction.name()
-        )
-    })
+/// That what was not lost came at a lower rate than it was sent with, in one of these rounds of one
+/// direction: without that, the rates and the share of losses seem to contradict each other.
+/// `varies` is by how much the idle path's delay does: the last datagram may be as much later than
+/// the first one without any queue. A queue is named only where the arrivals show one: jitter and a
+/// longer route make a stream longer, too. Of several rounds the one is told whose last datagram
+/// was delayed most.
+fn came_slower(rounds: &[&UdpRound], varies: Span) -> Option<String> {
+    let slow = rounds.iter().filter_map(|round| Slow::of(round, varies));
+    let slow = slow.max_by_key(|slow| slow.longer)?;
+    let Slow { sent, came, left, arrived, longer, has_queued, pause } = slow;
+    let later = format!("what came last was delayed by {longer} more than what came first");
+    let why = match pause {
+        None if has_queued => "a queue on the path filled".to_owned(),
+        None => later,
+        Some(pause) => format!("{later}, and for {pause} in between nothing came"),
+    };
+    let way = rounds.first()?.order.plan.direction.name();
+    let which =
+        if rounds.len() > 1 { format!(", in one of {} rounds,", rounds.len()) } else { String::new() };
+    Some(format!(
+        "UDP {way} was{which} sent at {sent} within {left}, and what of it was not lost came at {came} within {arrived}: \
+         {why}"
+    ))
 }
 
-/// What is so of each stream that took longer to come than to be sent.
-fn later_at_the_end(longer: Span) -> String {
-    format!("what came last was delayed by up to {longer} more than what came first")
+/// A round whose datagrams came at a lower rate than they were sent with.
+struct Slow {
+    sent: BitRate,
+    came: BitRate,
+    /// From the first datagram to the last: when they were sent, and when they came.
+    left: Span,
+    arrived: Span,
+    /// By how much more the last datagram that came was delayed than the first one.
+    longer: Span,
+    /// They came as they leave a queue that is filling.
+    has_queued: bool,
+    /// A single gap that makes up for most of that.
+    pause: Option<Span>,
 }
 
-/// By how much the longest gap between arrivals exceeds a usual one: where it makes up for most of
-/// what a stream took longer, the delay rose in one step.
+impl Slow {
+    fn of(round: &UdpRound, varies: Span) -> Option<Self> {
+        let (sender, receiver) = (round.ended.udp_sender.as_ref()?, round.ended.udp_receiver.as_ref()?);
+        let (sent, came) = (sent_at(round)?, came_at(round)?);
+        let lost = lost_in(round) as f64 / sent_in(round).max(1) as f64;
+        let unknown = loss_split::split(sent_in(round), Some(receiver)).unknown;
+        // The last datagram that came need not be the last that was sent.
+        let until = receiver.highest as f64 / sent_in(round).max(1) as f64;
+        let sent_within = Span((sender.elapsed.nanos() as f64 * until).round() as i64);
+        let longer = receiver.elapsed - sent_within;
+        // Datagrams that the sender's own system refused in between show no queue on the path.
+        let is_refused = sender.refusals.iter().any(|refusal| refusal.not_sent > 0);
+        let is_slower = unknown == 0 && !is_refused && longer >= NOTICEABLE.max(varies);
+        let without_queue = sent.0 as f64 * (1.0 - lost);
+        (is_slower && (came.0 as f64) < without_queue * SLOWED).then(|| Self {
+            sent,
+            came,
+            left: sender.elapsed,
+            arrived: receiver.elapsed,
+            longer,
+            has_queued: came_steadily_slower(sender, receiver, lost),
+            pause: longest_pause(receiver).filter(|pause| *pause >= longer / 2),
+        })
+    }
+}
+
+/// The time by which the longest gap between arrivals exceeds a usual one: where it makes up for
+/// most of what a stream took longer, the delay rose in one step.
 fn longest_pause(receiver: &UdpReceiverEnd) -> Option<Span> {
     receiver.gaps.map(|gaps| gaps.max - gaps.p50)
 }
@@ -497,25 +533,22 @@ const HURRIED: u64 = 110;
 
 fn refusals(way: &str, end: &UdpSenderEnd) -> Vec<String> {
     let planned = end.sent.saturating_add(end.not_sent);
+    let (kept_in, about_earlier): (Vec<_>, Vec<_>) =
+        end.refusals.iter().cloned().partition(|refusal| refusal.not_sent > 0);
     let said = |refusal: &SendRefusal| {
         let when = if refusal.first == refusal.last {
             format!("{} into the stream", refusal.first)
         } else {
             format!("from {} to {} into the stream", refusal.first, refusal.last)
         };
-        if refusal.not_sent > 0 {
-            format!(
-                "UDP {way}: {} of {planned} datagrams were not sent; the sender's system refused them {when}: {}",
-                refusal.not_sent, refusal.cause
-            )
-        } else {
-            format!(
-                "UDP {way}: the sender's system reported {} errors about datagrams that had left, {when}: {}",
-                refusal.count, refusal.cause
-            )
-        }
+        format!(
+            "UDP {way}: {} of {planned} datagrams were not sent; the sender's system refused them {when}: {}",
+            refusal.not_sent, refusal.cause
+        )
     };
-    end.refusals.iter().map(said).collect()
+    let on_the_way = rejected::in_words(&about_earlier, 0, 0, "datagrams", "stream");
+    let on_the_way = on_the_way.map(|text| format!("UDP {way}: {text}"));
+    kept_in.iter().map(said).chain(on_the_way).collect()
 }
 
 fn health(direction: Direction, senders: &[&UdpSenderEnd], receivers: &[&UdpReceiverEnd]) -> Health {
@@ -659,7 +692,7 @@ mod tests {
         }
         assert_eq!(wire.sent, wire.received);
         assert!(result.limit.evidence.contains("1.00 Mbit/s was sent as planned"), "{:?}", result.limit);
-        assert_eq!((came_faster(&result), warnings(&rounds, false)), (None, Vec::new()));
+        assert_eq!((came_faster(&result, &[&rounds[0]]), warnings(&rounds, false)), (None, Vec::new()));
         // A sender that never reported.
         let mut alone = in_bursts(200, 1178);
         alone.ended.udp_sender = None;
@@ -751,7 +784,7 @@ mod tests {
             let rate = |rate: Option<BitRate>| rate.unwrap().0 as f64 / 1e6;
             assert!((rate(result.goodput) - 1.0).abs() < 0.01, "{result:#?}");
             assert!((rate(result.sent_rate) - if is_sent { 10.0 } else { 1.0 }).abs() < 0.01, "{result:#?}");
-            assert_eq!(came_faster(&result), None);
+            assert_eq!(came_faster(&result, &[&rounds[0]]), None);
             let warnings = warnings(&rounds, false);
             let want = format!(
                 "UDP up: nothing arrived any more after 600 ms: {why}; the stream was not measured to its end"
@@ -853,7 +886,8 @@ mod tests {
     #[test]
     fn a_stream_that_came_faster_than_it_was_sent_says_why() {
         let of = |sent, came: u64, late: Option<Span>| {
-            let mut result = results(PATH, &[round(Ended::default())]).remove(0);
+            let rounds = [round(Ended::default())];
+            let mut result = results(PATH, &rounds).remove(0);
             let bytes = ByteCount(came / 8 * 101 / 100);
             let receiver = UdpReceiverEnd {
                 bytes,
@@ -863,12 +897,31 @@ mod tests {
             };
             (result.sent_rate, result.receiver) = (Some(BitRate(sent)), Some(receiver));
             result.health.worst_lateness = late;
-            came_faster(&result)
+            came_faster(&result, &[&rounds[0]])
         };
         let want = "UDP up came at 1.81 Mbit/s from its first to its last datagram, and was sent at 1.53 Mbit/s: some left up to 65.0 ms late, and \
                     those behind them came closer together than planned";
         assert_eq!(of(1_530_000, 1_810_000, Some(Span::from_millis(65))).as_deref(), Some(want));
         assert_eq!(of(1_530_000, 1_550_000, None), None);
+    }
+
+    /// The gap of the last round, which was slower, was longer than that of the mean rate, and so
+    /// its datagrams passed for bursts.
+    #[test]
+    fn rounds_of_unlike_rates_are_not_taken_for_bursts() {
+        let rounds = [round(Ended::default())];
+        let mut result = results(PATH, &rounds).remove(0);
+        let receiver = UdpReceiverEnd {
+            bytes: ByteCount(1_810_000 / 8 * 101 / 100),
+            received: 101,
+            elapsed: Span::from_secs(1),
+            ..UdpReceiverEnd::default()
+        };
+        let gaps = GapSummary { planned: Some(Span::from_micros(5888)), ..GapSummary::default() };
+        result.sender = Some(UdpSenderEnd { gaps: Some(gaps), ..UdpSenderEnd::default() });
+        (result.planned, result.sent_rate) = (Some(BitRate(6_000_000)), Some(BitRate(1_530_000)));
+        result.receiver = Some(receiver);
+        assert!(came_faster(&result, &[&rounds[0]]).is_some());
     }
 
     /// 496 of 1168 datagrams came, and the rest was lost in a row at the end: 27 Mbit/s were told
@@ -897,13 +950,12 @@ mod tests {
     }
 
     /// A stream of 375 datagrams within 420 ms, of which 289 came within this time.
-    fn slower(elapsed_ms: i64, gaps: Option<GapSummary>, reordered: u64) -> UdpResult {
+    fn slower(elapsed_ms: i64, gaps: Option<GapSummary>, reordered: u64) -> UdpRound {
         let sender = UdpSenderEnd { elapsed: Span::from_millis(420), ..sender(375, 0) };
         let elapsed = Span::from_millis(elapsed_ms);
         let reordered = Some(reordered);
-        let receiver = UdpReceiverEnd { elapsed, gaps, reordered, ..receiver(289, None) };
-        let ended = Ended { udp_sender: Some(sender), udp_receiver: Some(receiver), ..Ended::default() };
-        results(PATH, &[round(ended)]).remove(0)
+        let receiver = UdpReceiverEnd { elapsed, gaps, reordered, highest: 375, ..receiver(289, None) };
+        round(Ended { udp_sender: Some(sender), udp_receiver: Some(receiver), ..Ended::default() })
     }
 
     /// Half of the gaps between arrivals are no longer than `p50_us`.
@@ -918,16 +970,16 @@ mod tests {
         let queue = Some(gaps_of(2000, 3));
         let want = "UDP up was sent at 10.5 Mbit/s within 420 ms, and what of it was not lost came at 5.89 Mbit/s \
                     within 576 ms: a queue on the path filled";
-        assert_eq!(came_slower(&slower(576, queue, 0), Span::ZERO).as_deref(), Some(want));
-        assert_eq!(came_slower(&slower(430, queue, 0), Span::ZERO), None);
-        let jitters = came_slower(&slower(576, queue, 0), Span::from_millis(160));
+        assert_eq!(came_slower(&[&slower(576, queue, 0)], Span::ZERO).as_deref(), Some(want));
+        assert_eq!(came_slower(&[&slower(430, queue, 0)], Span::ZERO), None);
+        let jitters = came_slower(&[&slower(576, queue, 0)], Span::from_millis(160));
         assert_eq!(jitters, None, "the path jitters by as much");
     }
 
     /// "A queue on the path filled", where delays varied by 150 ms and where a route became longer.
     #[test]
     fn jitter_and_a_longer_route_are_not_called_a_queue() {
-        let late = "what came last was delayed by up to 156 ms more than what came first";
+        let late = "what came last was delayed by 156 ms more than what came first";
         let paused = format!("{late}, and for 148 ms in between nothing came");
         for (gaps, reordered, want) in [
             (Some(gaps_of(800, 20)), 220, late),
@@ -936,9 +988,50 @@ mod tests {
             (None, 0, late),
             (Some(gaps_of(2000, 150)), 0, paused.as_str()),
         ] {
-            let said = came_slower(&slower(576, gaps, reordered), Span::ZERO).unwrap();
+            let said = came_slower(&[&slower(576, gaps, reordered)], Span::ZERO).unwrap();
             assert!(said.ends_with(&format!(" within 576 ms: {want}")), "{said}");
         }
+    }
+
+    /// Two rounds of 78 ms were said to be "up to 156 ms".
+    #[test]
+    fn the_delays_of_two_rounds_are_not_added_up() {
+        let [one, other] = [498, 488].map(|ms| slower(ms, Some(gaps_of(1100, 20)), 0));
+        let want = "UDP up was, in one of 2 rounds, sent at 10.5 Mbit/s within 420 ms, and what of it was not lost came \
+                    at 6.82 Mbit/s within 498 ms: what came last was delayed by 78.0 ms more than what came first";
+        assert_eq!(came_slower(&[&other, &one], Span::ZERO).as_deref(), Some(want));
+        // One gap makes up for most of it, which it did not of the sum.
+        let paused = slower(498, Some(gaps_of(2000, 60)), 0);
+        let said = came_slower(&[&other, &paused], Span::ZERO).unwrap();
+        assert!(
+            said.ends_with(" more than what came first, and for 58.0 ms in between nothing came"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_stream_whose_end_was_lost_is_compared_with_the_time_in_which_its_last_arrival_was_sent() {
+        let mut round = slower(500, Some(gaps_of(1100, 20)), 0);
+        round.ended.udp_receiver.as_mut().unwrap().highest = 300;
+        // The 300th of 375 left after 336 of 420 ms.
+        let said = came_slower(&[&round], Span::ZERO).unwrap();
+        assert!(said.contains("delayed by 164 ms more than what came first"), "{said}");
+    }
+
+    /// "The sender's system reported 1 errors about datagrams that had left."
+    #[test]
+    fn a_stream_that_was_rejected_on_the_way_says_so_as_requests_do() {
+        let cause = std::io::Error::from_raw_os_error(13).to_string();
+        let at = Span::from_secs(2);
+        let refusal = SendRefusal { cause: cause.clone(), count: 1, not_sent: 0, first: at, last: at };
+        let end = UdpSenderEnd { refusals: vec![refusal], ..sender(491, 0) };
+        let ended =
+            Ended { udp_sender: Some(end), udp_receiver: Some(receiver(491, None)), ..Ended::default() };
+        let want = format!(
+            "UDP up: rejected on the way: ICMP messages came back; one such message came at 2.00 s into the stream: \
+             {cause} (administratively prohibited)"
+        );
+        assert_eq!(warnings(&[round(ended)], true), [want]);
     }
 
     #[test]

@@ -5,14 +5,16 @@
 //! that what counts a flow's bytes counts those of each flow alike. Outages end streams at places
 //! that have nothing to do with each other, so that streams which agree to a datagram and a
 //! twentieth did not meet one. **Biased**: where datagrams are lost before the stop, the volume is
-//! told a little too large; and a path that is so slow that of a whole stream it carries no more
-//! than its queue held looks the same. A single stream shows nothing, and streams that run at once
-//! show nothing either, because an outage ends both alike.
+//! told a little too large; streams of one rate stop after the same time as well, so that only
+//! those of unlike rates show that bytes are counted; and a path that is so slow that of a whole
+//! stream it carries no more than its queue held looks the same. A single stream shows nothing, and
+//! streams that run at once show nothing either, because an outage ends both alike.
 
 use netaware_probe::limit;
 use netaware_record::{IpVersion, TcpResult, VersionResult};
+use netaware_units::BitRate;
 
-use super::Findings;
+use super::{Findings, udp};
 use crate::transfer::UdpRound;
 
 /// The bytes after which something on the way drops a flow of UDP.
@@ -24,6 +26,16 @@ pub(crate) struct Volume {
     most: u64,
     /// Streams that show it.
     streams: usize,
+    counted: Counted,
+}
+
+/// What ends a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    /// Its bytes: streams of unlike rates stopped after as many.
+    Bytes,
+    /// Its bytes or its time: the streams had one rate, and stopped after the same time as well.
+    BytesOrTime,
 }
 
 impl Volume {
@@ -43,7 +55,8 @@ impl Volume {
                 && came(version, round).is_some_and(|came| came > most + most / ALIKE)
         };
         let streams = stopped.len();
-        (streams > 1 && are_alike && !apart().any(goes_on)).then_some(Self { least, most, streams })
+        let counted = counted(apart().filter(|round| stopped_after(version, round).is_some()));
+        (streams > 1 && are_alike && !apart().any(goes_on)).then_some(Self { least, most, streams, counted })
     }
 
     /// "60000 to 61500".
@@ -61,13 +74,27 @@ impl Volume {
         } else {
             ""
         };
+        let after = match self.counted {
+            Counted::Bytes => "so many bytes",
+            Counted::BytesOrTime => "so many bytes, or after so long",
+        };
         format!(
             "UDP stopped after the same number of bytes in each of {} streams, {} with headers{meanwhile}: something \
-             on the way drops a flow of UDP after so much; what was lost and what came per second depend on how long \
+             on the way drops a flow of UDP after {after}; what was lost and what came per second depend on how long \
              the streams were",
             self.streams,
             self.in_words()
         )
+    }
+}
+
+/// What the streams that stopped after the same bytes can tell apart.
+fn counted<'a>(stopped: impl Iterator<Item = &'a UdpRound>) -> Counted {
+    let rates: Option<Vec<BitRate>> = stopped.map(udp::sent_at).collect();
+    let ends = rates.and_then(|rates| Some((rates.iter().min()?.0, rates.iter().max()?.0)));
+    match ends {
+        Some((slow, fast)) if fast > slow + slow / ALIKE => Counted::Bytes,
+        _ => Counted::BytesOrTime,
     }
 }
 
@@ -100,13 +127,14 @@ const UDP_HEADER: u64 = 8;
 const MIN_CAME: u64 = 4;
 /// Fewer at the end of a stream may be lost by chance, or in a queue.
 const MIN_MISSING: u64 = 16;
-/// Volumes are the same up to one part in so many, beside the datagram that did not come.
+/// Volumes are the same up to one part in so many, beside the datagram that did not come; rates are
+/// the same up to that part.
 const ALIKE: u64 = 20;
 
 #[cfg(test)]
 mod tests {
     use netaware_record::{Direction, UdpReceiverEnd};
-    use netaware_units::Span;
+    use netaware_units::{ByteCount, Span};
 
     use super::super::outages::tests::stream;
     use super::*;
@@ -122,7 +150,8 @@ mod tests {
         let [down, up] = [Direction::Reverse, Direction::Forward];
         let of = |rounds: &[UdpRound]| Volume::of(IpVersion::V4, rounds);
         let found = of(&[cut(down, 40), cut(up, 40)]).unwrap();
-        assert_eq!(found, Volume { least: 60_000, most: 61_500, streams: 2 });
+        let counted = Counted::BytesOrTime;
+        assert_eq!(found, Volume { least: 60_000, most: 61_500, streams: 2, counted });
         // One stream shows nothing, and outages end streams anywhere.
         assert_eq!(of(&[cut(down, 40)]), None);
         assert_eq!(of(&[cut(down, 40), cut(up, 90)]), None);
@@ -157,7 +186,23 @@ mod tests {
         let found = Findings { longest_pause: Some(Span::from_millis(20)), ..Findings::default() };
         let said = volume.warning(&result, &found);
         let want = "UDP stopped after the same number of bytes in each of 2 streams, 60000 to 61500 with headers, and \
-                    the control connection over TCP went on: something on the way drops a flow of UDP after so much";
+                    the control connection over TCP went on: something on the way drops a flow of UDP after so many \
+                    bytes, or after so long; what was lost";
         assert!(said.starts_with(want), "{said}");
+    }
+
+    /// A firewall that drops a flow after two seconds was said to drop it after so many bytes.
+    #[test]
+    fn streams_of_one_rate_do_not_show_whether_bytes_or_time_end_a_flow() {
+        let counted = |other_ms: i64| {
+            let mut rounds = [cut(Direction::Reverse, 40), cut(Direction::Forward, 40)];
+            for (round, ms) in rounds.iter_mut().zip([1000, other_ms]) {
+                let sender = round.ended.udp_sender.as_mut().unwrap();
+                (sender.bytes, sender.elapsed) = (ByteCount(1_472_000), Span::from_millis(ms));
+            }
+            Volume::of(IpVersion::V4, &rounds).unwrap().counted
+        };
+        let found = [1000, 1030, 2000].map(counted);
+        assert_eq!(found, [Counted::BytesOrTime, Counted::BytesOrTime, Counted::Bytes]);
     }
 }

@@ -151,16 +151,16 @@ impl StampLog {
 
     /// Outages between answers, of packets this far apart. `None` where some were not sent: they
     /// might be in the rows of those without an answer. Of `unknown` of the packets after the last
-    /// answer nobody knows what became: they are in no outage, and nor are rows of losses in which
-    /// the path `rejected` some.
+    /// answer nobody knows what became: they are in no outage, and nor are those that the path
+    /// `rejected`.
     pub fn outages(&self, interval: Span, unknown: u64, rejected: &[RangeInclusive<u64>]) -> Option<Outages> {
         let (answered, followed) = self.not_lost(unknown)?;
         let answered = outage::and_rejected(&answered, followed, rejected);
         Some(Outages::between(answered, followed, interval))
     }
 
-    /// How many packets were lost in rows in which the path `rejected` some, apart from those of
-    /// which nobody knows what became; zero where it is not known which were lost.
+    /// How many lost packets the path `rejected`, apart from those of which nobody knows what
+    /// became; zero where it is not known which were lost.
     pub fn rejected(&self, unknown: u64, rejected: &[RangeInclusive<u64>]) -> u64 {
         self.not_lost(unknown).map_or(0, |(answered, followed)| {
             let with = outage::and_rejected(&answered, followed, rejected);

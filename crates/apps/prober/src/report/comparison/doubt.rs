@@ -64,9 +64,7 @@ impl Pair<'_> {
     /// The same of the streams of datagrams in one direction.
     fn udp_changed(&self, direction: Direction) -> Option<String> {
         let mut both = [(self.v4, self.f4), (self.v6, self.f6)].into_iter();
-        // What an outage cut is doubted as such.
-        let whole = |(result, found)| Unlike::of_udp(result, found, direction).filter(|it| !it.is_cut);
-        let unlike = both.find_map(whole)?;
+        let unlike = both.find_map(|(result, found)| Unlike::of_udp(result, found, direction))?;
         Some(unlike.doubt())
     }
 
