@@ -87,7 +87,7 @@ pub(crate) fn entry_patience(session: &Session) -> Span {
     let patience = flow_patience(session);
     let count = questions(session.loss(), KNOCK_WAITS.len());
     let once: Span = knock_waits(count, patience, session.latest_rtt()).sum();
-    (once * 2).min(responder_waits(session.longest_rtt().unwrap_or_default()))
+    (once * 2).min(responder_waits(session.latest_rtt()))
 }
 
 /// Where a round trip takes long, the usual repetitions are over before the first answer.
@@ -107,10 +107,10 @@ fn asked_twice_within(at_first: Span, now: Span) -> Span {
     responder_waits(at_first) - now * 2 - LEAST_BETWEEN
 }
 
-/// For how long a responder knows a test that its flow has not entered yet, on a path of this round
-/// trip when the session began.
-fn responder_waits(at_first: Span) -> Span {
-    RESPONDER_WAITS.max(at_first * RESPONDER_ROUND_TRIPS)
+/// For how long a responder waits for the flow of a test that it has opened, if it knows of a round
+/// trip that takes so long.
+fn responder_waits(round_trip: Span) -> Span {
+    RESPONDER_WAITS.max(round_trip * RESPONDER_ROUND_TRIPS)
 }
 
 /// How long a question is waited for of which so much time is `left` until the responder forgets
@@ -267,9 +267,15 @@ pub(crate) struct Flow {
 }
 
 /// Opens a flow of a test that the responder has accepted. Where that fails, the test is ended: the
-/// responder would go on to wait for its flow.
-pub(crate) fn flow(session: &mut Session, options: &SocketOptions, test: u32) -> Result<Flow, Cause> {
-    let flow = open_flow(session, options, test);
+/// responder would go on to wait for its flow. Where nothing was answered and all is asked once
+/// more, `asks_again` is told before how long that takes at most.
+pub(crate) fn flow(
+    session: &mut Session,
+    options: &SocketOptions,
+    test: u32,
+    asks_again: &mut dyn FnMut(Span),
+) -> Result<Flow, Cause> {
+    let flow = open_flow(session, options, test, asks_again);
     if flow.is_err() && !session.over.is_raised() {
         // Why there is no flow is known; what else has failed shows with the next message.
         let _ = session.stop_test(test);
@@ -278,10 +284,15 @@ pub(crate) fn flow(session: &mut Session, options: &SocketOptions, test: u32) ->
 }
 
 /// Knocks, repeats the cookie, and gets a flow number. Where nothing was answered before it asks
-/// less, and where UDP is known to be blocked, it does not ask any more: each try takes seconds. One
-/// try that the loss or the round trip of the path explains shows nothing of UDP, and two of them
-/// are as many as are made.
-fn open_flow(session: &Session, options: &SocketOptions, test: u32) -> Result<Flow, Cause> {
+/// less, and where UDP is known to be blocked, it does not ask any more: each try takes seconds. A
+/// try that the loss or the round trip of the path explains shows nothing of UDP by itself, and
+/// behind two tries in a row there are no more.
+fn open_flow(
+    session: &Session,
+    options: &SocketOptions,
+    test: u32,
+    asks_again: &mut dyn FnMut(Span),
+) -> Result<Flow, Cause> {
     let found = session.udp_unanswered.load(Ordering::Acquire);
     if found >= ENOUGH_FINDINGS {
         return Err(since_answered(Cause::UdpBlocked, session.udp_came()));
@@ -291,20 +302,22 @@ fn open_flow(session: &Session, options: &SocketOptions, test: u32) -> Result<Fl
     let count = questions(loss, usual);
     let mut began_at = clock::now();
     // The responder does not wait for ever for the answer to its cookie.
-    let at_first = session.longest_rtt().unwrap_or_default();
-    let until = began_at + responder_waits(at_first);
+    let until = began_at + responder_waits(session.latest_rtt());
     let mut hearing = Hearing::new(began_at);
     let repeated = repeated(session);
     let mut entered = enter(session, options, test, (count, until), &mut hearing);
     let mut in_vain = 0;
     let loses = || heavy_loss::is_heavy(loss) || loses(session, repeated);
     let is_proven = |hearing: &Hearing| hearing.shows_that_udp_is_blocked(loses());
+    let at_first = session.longest_rtt().unwrap_or_default();
     let still_waits = asked_twice_within(at_first, session.latest_rtt());
     let may_ask_twice = found == 0 && clock::now() - began_at < still_waits;
     let excuse_of = |since: Mono| excuse(count, clock::now() - since, session.latest_rtt(), loss);
     let is_clear = is_proven(&hearing) && excuse_of(began_at).is_none();
     if matches!(entered, Err(Cause::UdpBlocked)) && may_ask_twice && !is_clear {
         in_vain = count as u64;
+        let longer: Span = knock_waits(count, flow_patience(session), session.latest_rtt()).sum();
+        asks_again(longer.min(until - clock::now()).or_zero());
         let first_at = std::mem::replace(&mut began_at, clock::now());
         hearing = Hearing::new(began_at);
         entered = enter(session, options, test, (count, until), &mut hearing);
@@ -613,8 +626,8 @@ mod tests {
         assert!(matches!(cause, Cause::UdpRejected(_)), "{cause:?}");
     }
 
-    /// Requests were lost now and then, UDP was dropped, and each of four streams asked for its flow
-    /// for 6 s and more.
+    /// Requests were lost now and then, UDP was dropped, and each stream asked for its flow for 6 s
+    /// and more.
     #[test]
     fn a_flow_that_the_loss_of_the_path_excuses_is_not_asked_for_without_end() {
         let lost = Cause::UdpLost { questions: 12, lost: 60, of: 200 };
@@ -629,7 +642,7 @@ mod tests {
         assert_eq!(findings(1, &Cause::Stopped, true), 1);
     }
 
-    /// All questions were asked a second time of a responder that had forgotten their test long ago.
+    /// All questions were asked a second time of a responder that had forgotten their test.
     #[test]
     fn a_responder_is_asked_only_as_long_as_it_knows_the_test() {
         let millis = Span::from_millis;
@@ -647,6 +660,22 @@ mod tests {
         }
         assert_eq!(waits, [100, 200, 400, 300].map(millis));
         assert_eq!(waited_for(millis(600), millis(-20)), None);
+    }
+
+    /// Connecting had taken 6 s, and a responder that turned the connection away at once was called
+    /// late.
+    #[test]
+    fn a_connection_is_late_by_the_time_since_the_responder_accepted_it() {
+        let said = |accepted_ms_ago: i64| {
+            let accepted_at = clock::now() - Span::from_millis(accepted_ms_ago);
+            let came = [REFUSED];
+            await_acceptance(&mut came.as_slice(), 1, accepted_at, Span::ZERO, &StopFlag::new())
+        };
+        // Its answer takes half a round trip as well.
+        for accepted_ms_ago in [-200, 0, 200] {
+            assert!(matches!(said(accepted_ms_ago), Err(Cause::Protocol(_))), "{accepted_ms_ago}");
+        }
+        assert!(matches!(said(6100), Err(Cause::AttachTimedOut(_))));
     }
 
     /// It was waited for 8 s longer, and ended as "Resource temporarily unavailable".

@@ -365,8 +365,8 @@ mod tests {
         assert_eq!(told(1500, 1, 400), (1468, 1500, 14_680, true));
     }
 
-    /// IPv4 was silent, a firewall of this host dropped IPv6, and IPv4 was said to be dropped here as
-    /// well: the system's count of segments that could not leave is one of all connections.
+    /// IPv4 was silent, a firewall of this host dropped IPv6, and IPv4 was said to be dropped here
+    /// as well: the system's count of segments that could not leave is one of all connections.
     #[test]
     fn a_segment_of_another_connection_that_this_host_drops_says_nothing_of_this_one() {
         let is_kept_in = |state: u8, again: u32, on_its_way: u32| {
