@@ -161,7 +161,7 @@ fn mesh_peer(config: &Config, task: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::{FailedPhase, RateBound, Unreachable};
+    use netaware_record::{FailedPhase, RateBound, Reach, Unreachable};
 
     use super::*;
 

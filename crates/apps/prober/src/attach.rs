@@ -82,12 +82,12 @@ fn excuse(questions: usize, waited: Span, round_trip: Span, loss: Share) -> Opti
 }
 
 /// How long opening a UDP flow takes at most where nothing is answered: its first question is all,
-/// and it may be asked once more.
+/// and it may be asked once more, while the responder waits.
 pub(crate) fn entry_patience(session: &Session) -> Span {
     let patience = flow_patience(session);
     let count = questions(session.loss(), KNOCK_WAITS.len());
     let once: Span = knock_waits(count, patience, session.latest_rtt()).sum();
-    once * 2
+    (once * 2).min(responder_waits(session.latest_rtt()))
 }
 
 /// Where a round trip takes long, the usual repetitions are over before the first answer.
@@ -104,7 +104,19 @@ fn asked_twice_within(at_first: Span, now: Span) -> Span {
     if now <= SLOW {
         return ASKED_TWICE_WITHIN;
     }
-    RESPONDER_WAITS.max(at_first * RESPONDER_ROUND_TRIPS) - now * 2 - LEAST_BETWEEN
+    responder_waits(at_first) - now * 2 - LEAST_BETWEEN
+}
+
+/// For how long a responder waits for the flow of a test that it has opened, if it knows of a round
+/// trip that takes so long.
+fn responder_waits(round_trip: Span) -> Span {
+    RESPONDER_WAITS.max(round_trip * RESPONDER_ROUND_TRIPS)
+}
+
+/// How long a question is waited for of which so much time is `left` until the responder forgets
+/// its test. Then it is of no use to ask on.
+fn waited_for(wait: Span, left: Span) -> Option<Span> {
+    Some(wait.min(left)).filter(|wait| *wait > Span::ZERO)
 }
 
 /// Opens `count` data connections of a test, some at a time: one after the other they would take
@@ -119,9 +131,10 @@ pub(crate) fn streams(
     let (at, token) = (session.link.peer(), session.token);
     let patience = attach_patience(session);
     let (counted, over) = (&session.unanswered, &session.over);
+    let round_trip = session.round_trip();
     let open = |stream| {
         let attach = Attach { token, test, stream };
-        let (stream, unanswered) = one_stream(at, options, attach, role, patience, over)?;
+        let (stream, unanswered) = one_stream(at, options, attach, role, patience, (round_trip, over))?;
         counted.fetch_add(unanswered, Ordering::AcqRel);
         Ok(stream)
     };
@@ -152,29 +165,29 @@ fn one_stream(
     attach: Attach,
     role: Role,
     patience: Span,
-    over: &StopFlag,
+    (round_trip, over): (Span, &StopFlag),
 ) -> Result<(TcpStream, u32), Cause> {
-    let began_at = clock::now();
     let dialled = dial::dial_until(at, options, patience, over);
     let Dialled { mut stream, unanswered, .. } =
         dialled.map_err(|e| why_not_connected(&e, attach.stream, patience, over))?;
+    let accepted_at = clock::now() + round_trip / 2;
     let system = |e: std::io::Error| Cause::System(format!("data connection {}: {e}", attach.stream));
     stream.set_read_timeout(Some(LOOKS_EACH.to_std())).map_err(system)?;
     let mut opening = Vec::with_capacity(36);
     opening.extend_from_slice(&Preface::new(role).emit());
     opening.extend_from_slice(&attach.emit());
     stream.write_all(&opening).map_err(system)?;
-    await_acceptance(&mut stream, attach.stream, began_at, patience, over)?;
+    await_acceptance(&mut stream, attach.stream, accepted_at, patience, over)?;
     stream.set_read_timeout(None).map_err(system)?;
     Ok((stream, unanswered))
 }
 
 /// Waits for the one byte that says that the responder has taken the connection. Reading returns
-/// now and then while nothing comes. Connecting `began_at` that time.
+/// now and then while nothing comes. The responder knows of the connection since `accepted_at`.
 fn await_acceptance(
     connection: &mut impl Read,
     number: u16,
-    began_at: Mono,
+    accepted_at: Mono,
     patience: Span,
     over: &StopFlag,
 ) -> Result<(), Cause> {
@@ -184,10 +197,10 @@ fn await_acceptance(
         match connection.read(&mut answer) {
             Ok(0) => {
                 let what = "closed before it was accepted";
-                return Err(turned_away(number, what, clock::now() - began_at));
+                return Err(turned_away(number, what, clock::now() - accepted_at));
             }
             Ok(_) if answer[0] == ATTACHED => return Ok(()),
-            Ok(_) => return Err(turned_away(number, "not accepted", clock::now() - began_at)),
+            Ok(_) => return Err(turned_away(number, "not accepted", clock::now() - accepted_at)),
             Err(e) if !is_timeout(&e) => {
                 return Err(Cause::System(format!("data connection {number}: {e}")));
             }
@@ -198,8 +211,9 @@ fn await_acceptance(
     }
 }
 
-/// A responder waits for what a connection is for some seconds only, and for all connections of a
-/// test. What it turns away behind that was late, and it keeps to the protocol.
+/// A responder waits for what a connection is for some seconds only since it accepted it, and for
+/// all connections of a test. What it turns away so long `after` that was late, and it keeps to the
+/// protocol.
 fn turned_away(number: u16, what: &str, after: Span) -> Cause {
     if after < RESPONDER_READS {
         return Cause::Protocol(format!("data connection {number} was {what}"));
@@ -253,9 +267,15 @@ pub(crate) struct Flow {
 }
 
 /// Opens a flow of a test that the responder has accepted. Where that fails, the test is ended: the
-/// responder would go on to wait for its flow.
-pub(crate) fn flow(session: &mut Session, options: &SocketOptions, test: u32) -> Result<Flow, Cause> {
-    let flow = open_flow(session, options, test);
+/// responder would go on to wait for its flow. Where nothing was answered and all is asked once
+/// more, `asks_again` is told before how long that takes at most.
+pub(crate) fn flow(
+    session: &mut Session,
+    options: &SocketOptions,
+    test: u32,
+    asks_again: &mut dyn FnMut(Span),
+) -> Result<Flow, Cause> {
+    let flow = open_flow(session, options, test, asks_again);
     if flow.is_err() && !session.over.is_raised() {
         // Why there is no flow is known; what else has failed shows with the next message.
         let _ = session.stop_test(test);
@@ -265,8 +285,14 @@ pub(crate) fn flow(session: &mut Session, options: &SocketOptions, test: u32) ->
 
 /// Knocks, repeats the cookie, and gets a flow number. Where nothing was answered before it asks
 /// less, and where UDP is known to be blocked, it does not ask any more: each try takes seconds. A
-/// try that the loss or the round trip of the path explains shows nothing of UDP.
-fn open_flow(session: &Session, options: &SocketOptions, test: u32) -> Result<Flow, Cause> {
+/// try that the loss or the round trip of the path explains shows nothing of UDP by itself, and
+/// behind two tries in a row there are no more.
+fn open_flow(
+    session: &Session,
+    options: &SocketOptions,
+    test: u32,
+    asks_again: &mut dyn FnMut(Span),
+) -> Result<Flow, Cause> {
     let found = session.udp_unanswered.load(Ordering::Acquire);
     if found >= ENOUGH_FINDINGS {
         return Err(since_answered(Cause::UdpBlocked, session.udp_came()));
@@ -275,46 +301,56 @@ fn open_flow(session: &Session, options: &SocketOptions, test: u32) -> Result<Fl
     let usual = if found > 0 { FEW_KNOCKS } else { KNOCK_WAITS.len() };
     let count = questions(loss, usual);
     let mut began_at = clock::now();
+    // The responder does not wait for ever for the answer to its cookie.
+    let until = began_at + responder_waits(session.latest_rtt());
     let mut hearing = Hearing::new(began_at);
     let repeated = repeated(session);
-    let mut entered = enter(session, options, test, count, &mut hearing);
+    let mut entered = enter(session, options, test, (count, until), &mut hearing);
     let mut in_vain = 0;
     let loses = || heavy_loss::is_heavy(loss) || loses(session, repeated);
     let is_proven = |hearing: &Hearing| hearing.shows_that_udp_is_blocked(loses());
-    // The responder does not wait for ever for the answer to its cookie.
     let at_first = session.longest_rtt().unwrap_or_default();
     let still_waits = asked_twice_within(at_first, session.latest_rtt());
     let may_ask_twice = found == 0 && clock::now() - began_at < still_waits;
-    let is_excused = |since: Mono| excuse(count, clock::now() - since, session.latest_rtt(), loss).is_some();
-    let is_clear = is_proven(&hearing) && !is_excused(began_at);
+    let excuse_of = |since: Mono| excuse(count, clock::now() - since, session.latest_rtt(), loss);
+    let is_clear = is_proven(&hearing) && excuse_of(began_at).is_none();
     if matches!(entered, Err(Cause::UdpBlocked)) && may_ask_twice && !is_clear {
         in_vain = count as u64;
+        let longer: Span = knock_waits(count, flow_patience(session), session.latest_rtt()).sum();
+        asks_again(longer.min(until - clock::now()).or_zero());
         let first_at = std::mem::replace(&mut began_at, clock::now());
         hearing = Hearing::new(began_at);
-        entered = enter(session, options, test, count, &mut hearing);
+        entered = enter(session, options, test, (count, until), &mut hearing);
         if matches!(entered, Err(Cause::UdpBlocked)) && !session.link.heard_since(began_at) {
             // The control connection is silent as well: the path has failed, and not UDP alone.
             return Err(Cause::UdpAndTcpSilent(clock::now() - first_at));
         }
     }
-    match entered {
+    let cause = match entered {
         Ok(flow) => {
             session.note_udp(ANSWERS_OF_AN_ENTRY);
             session.udp_unanswered.store(0, Ordering::Release);
-            Ok(Flow { repeats: flow.repeats + in_vain, ..flow })
+            return Ok(Flow { repeats: flow.repeats + in_vain, ..flow });
         }
-        Err(Cause::UdpBlocked) if is_excused(began_at) => {
-            let excuse = excuse(count, clock::now() - began_at, session.latest_rtt(), loss);
-            Err(excuse.unwrap_or(Cause::UdpBlocked))
-        }
-        Err(cause @ (Cause::UdpBlocked | Cause::UdpRejected(_))) if session.link.heard_since(began_at) => {
-            let is_certain = matches!(cause, Cause::UdpRejected(_)) || is_proven(&hearing);
-            session
-                .udp_unanswered
-                .store(if is_certain { ENOUGH_FINDINGS } else { found + 1 }, Ordering::Release);
-            Err(since_answered(cause, session.udp_came()))
-        }
-        Err(cause) => Err(cause),
+        Err(Cause::UdpBlocked) => excuse_of(began_at).unwrap_or(Cause::UdpBlocked),
+        Err(cause) => cause,
+    };
+    if !session.link.heard_since(began_at) {
+        return Err(cause);
+    }
+    session.udp_unanswered.store(findings(found, &cause, is_proven(&hearing)), Ordering::Release);
+    Err(since_answered(cause, session.udp_came()))
+}
+
+/// How many times in a row UDP has had no answer while TCP was heard, after `found` times and one
+/// more that ended like this. One that the path explains is not certain, and counts all the same:
+/// otherwise each flow of a measurement would be asked for to the end.
+fn findings(found: u32, cause: &Cause, is_proven: bool) -> u32 {
+    match cause {
+        Cause::UdpRejected(_) => ENOUGH_FINDINGS,
+        Cause::UdpBlocked if is_proven => ENOUGH_FINDINGS,
+        Cause::UdpBlocked | Cause::UdpLost { .. } | Cause::UdpTooSlow { .. } => found + 1,
+        _ => found,
     }
 }
 
@@ -406,14 +442,14 @@ fn enter(
     session: &Session,
     options: &SocketOptions,
     test: u32,
-    count: usize,
+    (count, until): (usize, Mono),
     hearing: &mut Hearing,
 ) -> Result<Flow, Cause> {
     let socket =
         options::connect_udp(session.link.peer(), options).map_err(|e| Cause::System(e.to_string()))?;
     let knock = Setup { token: session.token, test, cookie: Token::default() };
     let waits: Vec<Span> = knock_waits(count, flow_patience(session), session.latest_rtt()).collect();
-    let mut asking = Asking { session, socket: &socket, test, waits: &waits, hearing };
+    let mut asking = Asking { session, socket: &socket, test, waits: &waits, until, hearing };
     let cookie = asking.ask(&knock.emit_request(Kind::Knock), Kind::Cookie)?;
     let enter = Setup { cookie: cookie.setup.cookie, ..knock };
     let entered = asking.ask(&enter.emit_request(Kind::Enter), Kind::Entered)?;
@@ -429,10 +465,48 @@ struct Answer {
     rtt: Span,
 }
 
-/// Whether a firewall of this host has dropped so many questions, and let out none, that it is of
-/// no use to ask on: it is no outage that passes.
-fn is_kept_in(dropped_here: u32, has_sent: bool) -> bool {
-    dropped_here >= MOST_DROPPED_HERE && !has_sent
+/// What became of questions on their way out of this host.
+#[derive(Default)]
+struct Leaving {
+    has_sent: bool,
+    /// Those that a firewall of this host has dropped.
+    dropped_here: u32,
+    /// Why the last one did not leave that did not.
+    refused: Option<std::io::Error>,
+    /// What ICMP said of one that left.
+    rejected: Option<std::io::Error>,
+}
+
+impl Leaving {
+    /// Takes note of what sending one of them came to.
+    fn note(&mut self, sent: std::io::Result<usize>) {
+        match sent {
+            Ok(_) => self.has_sent = true,
+            // A socket that has sent something hands over what ICMP said of that.
+            Err(e) if self.has_sent && e.raw_os_error() != Some(report::EPERM) => self.rejected = Some(e),
+            Err(e) => {
+                self.dropped_here += u32::from(e.raw_os_error() == Some(report::EPERM));
+                self.refused = Some(e);
+            }
+        }
+    }
+
+    /// Whether a firewall of this host has dropped so many questions, and let out none, that it is
+    /// of no use to ask on: it is no outage that passes.
+    fn is_kept_in(&self) -> bool {
+        self.dropped_here >= MOST_DROPPED_HERE && !self.has_sent
+    }
+
+    /// Why none of them was answered.
+    fn cause(self) -> Cause {
+        match (self.rejected, self.refused) {
+            // The question left this host, and somebody on the path rejected it.
+            (Some(e), _) if self.has_sent => Cause::UdpRejected(e.to_string()),
+            // This host's own firewall, or no route.
+            (_, Some(e)) | (Some(e), None) => Cause::NotSent(format!("UDP: {}", report::refusal_of(&e))),
+            (None, None) => Cause::UdpBlocked,
+        }
+    }
 }
 
 /// One that drops a part of the packets may drop as many in a row once.
@@ -445,43 +519,31 @@ struct Asking<'a> {
     test: u32,
     /// How long each of them is waited for.
     waits: &'a [Span],
+    /// When the responder forgets the test.
+    until: Mono,
     hearing: &'a mut Hearing,
 }
 
 impl Asking<'_> {
     /// Repeats a question until the wanted answer comes.
     fn ask(&mut self, question: &[u8], wanted: Kind) -> Result<Answer, Cause> {
-        let (mut refused, mut rejected, mut has_sent) = (None, None, false);
-        let mut dropped_here = 0;
+        let mut leaving = Leaving::default();
         let began_at = clock::now();
         *self.hearing = Hearing::new(began_at);
         for (repeats, wait) in (0..).zip(self.waits) {
-            match self.socket.send(question) {
-                Ok(_) => has_sent = true,
-                // A socket that has sent something hands over what ICMP said of that.
-                Err(e) if has_sent && e.raw_os_error() != Some(report::EPERM) => rejected = Some(e),
-                Err(e) => {
-                    dropped_here += u32::from(e.raw_os_error() == Some(report::EPERM));
-                    refused = Some(e);
-                }
-            }
-            if let Some((flow, setup)) = self.listen(wanted, *wait, &mut rejected) {
+            let Some(wait) = waited_for(*wait, self.until - clock::now()) else { break };
+            leaving.note(self.socket.send(question));
+            if let Some((flow, setup)) = self.listen(wanted, wait, &mut leaving.rejected) {
                 return Ok(Answer { flow, setup, repeats, rtt: clock::now() - began_at });
             }
             if self.session.over.is_raised() {
                 return Err(Cause::Stopped);
             }
-            if is_kept_in(dropped_here, has_sent) {
+            if leaving.is_kept_in() {
                 break;
             }
         }
-        Err(match (rejected, refused) {
-            // The question left this host, and somebody on the path rejected it.
-            (Some(e), _) if has_sent => Cause::UdpRejected(e.to_string()),
-            // This host's own firewall, or no route.
-            (_, Some(e)) | (Some(e), None) => Cause::NotSent(format!("UDP: {}", report::refusal_of(&e))),
-            (None, None) => Cause::UdpBlocked,
-        })
+        Err(leaving.cause())
     }
 
     /// Takes answers until the wanted one has come, and looks at the control connection meanwhile.
@@ -539,10 +601,80 @@ mod tests {
     /// `latency` asked for 10 s what its own firewall dropped.
     #[test]
     fn what_this_hosts_own_firewall_drops_is_not_asked_to_the_end() {
-        assert!(is_kept_in(MOST_DROPPED_HERE, false));
-        assert!(!is_kept_in(MOST_DROPPED_HERE - 1, false));
+        let dropped = || Err(std::io::Error::from_raw_os_error(report::EPERM));
+        // How many of the usual questions are sent, and what is said in the end.
+        let asked = |sent: &dyn Fn(usize) -> std::io::Result<usize>| {
+            let mut leaving = Leaving::default();
+            let stops_behind = (0..KNOCK_WAITS.len()).position(|question| {
+                leaving.note(sent(question));
+                leaving.is_kept_in()
+            });
+            (stops_behind.map_or(KNOCK_WAITS.len(), |last| last + 1), leaving.cause())
+        };
+        let (questions, cause) = asked(&|_| dropped());
+        assert_eq!(questions, 3);
+        assert!(matches!(&cause, Cause::NotSent(why) if why.starts_with("UDP: ")), "{cause:?}");
         // It lets something out: that is a filter of some packets.
-        assert!(!is_kept_in(MOST_DROPPED_HERE + 2, true));
+        let (questions, cause) = asked(&|question| if question == 1 { Ok(64) } else { dropped() });
+        assert_eq!(questions, 6);
+        assert!(matches!(cause, Cause::NotSent(_)), "{cause:?}");
+        assert_eq!(asked(&|_| Ok(64)), (6, Cause::UdpBlocked));
+        // What ICMP said of the first one.
+        let unreachable = || Err(std::io::ErrorKind::ConnectionRefused.into());
+        let (questions, cause) = asked(&|question| if question == 0 { Ok(64) } else { unreachable() });
+        assert_eq!(questions, 6);
+        assert!(matches!(cause, Cause::UdpRejected(_)), "{cause:?}");
+    }
+
+    /// Requests were lost now and then, UDP was dropped, and each stream asked for its flow for 6 s
+    /// and more.
+    #[test]
+    fn a_flow_that_the_loss_of_the_path_excuses_is_not_asked_for_without_end() {
+        let lost = Cause::UdpLost { questions: 12, lost: 60, of: 200 };
+        let slow = Cause::UdpTooSlow { waited: Span::from_secs(2), round_trip: Span::from_secs(3) };
+        for cause in [lost, slow, Cause::UdpBlocked] {
+            assert_eq!(findings(0, &cause, false), 1, "{cause:?}");
+            assert_eq!(findings(1, &cause, false), ENOUGH_FINDINGS, "{cause:?}");
+        }
+        let rejected = Cause::UdpRejected("refused".to_owned());
+        assert_eq!([findings(0, &Cause::UdpBlocked, true), findings(0, &rejected, false)], [2, 2]);
+        // It says nothing of UDP.
+        assert_eq!(findings(1, &Cause::Stopped, true), 1);
+    }
+
+    /// All questions were asked a second time of a responder that had forgotten their test.
+    #[test]
+    fn a_responder_is_asked_only_as_long_as_it_knows_the_test() {
+        let millis = Span::from_millis;
+        assert_eq!(
+            [20, 2500, 5000].map(|ms| responder_waits(millis(ms))),
+            [10_000, 10_000, 20_000].map(millis)
+        );
+        // The first 9 s are over.
+        let mut left = millis(1000);
+        let mut waits = Vec::new();
+        for wait in knock_waits(KNOCK_WAITS.len(), Span::ZERO, millis(700)) {
+            let Some(wait) = waited_for(wait, left) else { break };
+            waits.push(wait);
+            left -= wait;
+        }
+        assert_eq!(waits, [100, 200, 400, 300].map(millis));
+        assert_eq!(waited_for(millis(600), millis(-20)), None);
+    }
+
+    /// Connecting had taken 6 s, and a responder that turned the connection away at once was called
+    /// late.
+    #[test]
+    fn a_connection_is_late_by_the_time_since_the_responder_accepted_it() {
+        let said = |accepted_ms_ago: i64| {
+            let accepted_at = clock::now() - Span::from_millis(accepted_ms_ago);
+            let came = [REFUSED];
+            await_acceptance(&mut came.as_slice(), 1, accepted_at, Span::ZERO, &StopFlag::new())
+        };
+        // Its answer takes half a round trip as well.
+        for accepted_ms_ago in [-200, 0, 200] {
+            assert!(matches!(said(accepted_ms_ago), Err(Cause::Protocol(_))), "{accepted_ms_ago}");
+        }
     }
 
     /// It was waited for 8 s longer, and ended as "Resource temporarily unavailable".

@@ -113,6 +113,9 @@ pub(crate) enum Tick {
     /// The time is up, nothing more comes, and the end of the transfer has not been seen. It is
     /// waited for at most this long.
     Unheard(Span),
+    /// No question over UDP was answered, and all are asked once more, before the transfer begins.
+    /// That takes at most this long.
+    AsksAgain(Span),
 }
 
 /// Runs all jobs at the same time. On failure everything collected so far is returned beside the
@@ -126,7 +129,7 @@ pub(crate) fn run(
 ) -> (Vec<Ended>, Option<Cause>) {
     let mut transfers = Vec::new();
     for job in jobs {
-        match Transfer::prepare(session, options, job) {
+        match Transfer::prepare(session, options, job, on_tick) {
             Ok(transfer) => transfers.push(transfer),
             Err(cause) => return (Vec::new(), Some(cause)),
         }
@@ -329,7 +332,12 @@ struct Transfer {
 }
 
 impl Transfer {
-    fn prepare(session: &mut Session, options: &SocketOptions, job: Job) -> Result<Self, Cause> {
+    fn prepare(
+        session: &mut Session,
+        options: &SocketOptions,
+        job: Job,
+        on_tick: &mut dyn FnMut(Direction, Tick),
+    ) -> Result<Self, Cause> {
         let (plan, options) = match &job.plan {
             BulkPlan::Tcp(plan) => (TestPlan::Tcp(plan.clone()), options_of_tcp(options, plan)),
             BulkPlan::Udp(plan) => (TestPlan::Udp(plan.clone()), options_of_udp(options, plan)),
@@ -342,7 +350,10 @@ impl Transfer {
                 Attached::Streams(attach::streams(session, &options, test, plan.streams, Role::Data)?)
             }
             BulkPlan::Udp(_) => {
-                let flow = attach::flow(session, &options, test)?;
+                let direction = job.plan.direction();
+                let flow = attach::flow(session, &options, test, &mut |at_most| {
+                    on_tick(direction, Tick::AsksAgain(at_most));
+                })?;
                 repeats = flow.repeats;
                 Attached::Flow { socket: flow.socket, number: flow.number }
             }
@@ -416,7 +427,7 @@ impl Transfer {
             is_alive |= match &tick {
                 Tick::Receiver(tick) => tick.bytes.0 > 0,
                 Tick::Sender(tick) => tick.acked.is_some_and(|acked| acked.0 > 0),
-                Tick::Begun(_) | Tick::Draining(_) | Tick::Unheard(_) => false,
+                Tick::Begun(_) | Tick::Draining(_) | Tick::Unheard(_) | Tick::AsksAgain(_) => false,
             };
             self.keep(tick, on_tick);
         }
@@ -431,7 +442,7 @@ impl Transfer {
                 self.ended.receiver_ticks.push(*tick);
             }
             Tick::Sender(tick) => self.ended.sender_ticks.push(*tick),
-            Tick::Begun(_) | Tick::Draining(_) | Tick::Unheard(_) => {}
+            Tick::Begun(_) | Tick::Draining(_) | Tick::Unheard(_) | Tick::AsksAgain(_) => {}
         }
         on_tick(self.plan.direction(), tick);
     }

@@ -161,7 +161,7 @@ fn climb(lane: &mut Lane, target: &Target, direction: Direction, mut ramp: Ramp,
             patience: round_trip * 2 + PATIENCE,
             ..EchoOrder::open_loop(Some(train.count), train.spacing(ramp.length), sizes.request)
         };
-        let Some(run) = lane.echo(&order) else { break };
+        let Some(run) = lane.echo_filling(&order, &mut |_| {}) else { break };
         // Who was stopped did not wait for answers.
         if stop.is_raised() {
             break;

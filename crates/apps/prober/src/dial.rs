@@ -7,16 +7,15 @@
 //! is taken. **Biased**: a connection whose first segments were lost by chance counts as
 //! unanswered, too.
 //!
-//! Opening a connection does not fail where a firewall of this host drops its segments: it times
-//! out, as with a host that is silent. Which of both it was is looked for afterwards.
+//! Opening a connection does not fail where a firewall of this host drops its segments: it is given
+//! up at the end of the patience, as with a host that is silent. Which of both it was is what the
+//! system knows of that connection by then.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use netaware_io::clock;
-use netaware_io::handshake::{self, Handshake};
 use netaware_io::options::{self, ConnectError, SocketOptions};
 use netaware_io::stop::StopFlag;
 use netaware_units::Span;
@@ -39,37 +38,7 @@ pub(crate) fn dial(
     options: &SocketOptions,
     patience: Span,
 ) -> Result<Dialled<TcpStream>, ConnectError> {
-    let failed_before = handshake::failed_retransmissions();
-    dial_until(at, options, patience, &StopFlag::new()).map_err(|error| {
-        let may_be_dropped = handshake::failed_retransmissions() > failed_before;
-        or_dropped_here(error, at, may_be_dropped, || one_alone(at, options))
-    })
-}
-
-/// A connection that is opened while none of this program's other ones is: the system's count of
-/// segments that it could not send again is one of all connections.
-fn one_alone(at: SocketAddr, options: &SocketOptions) -> Handshake {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock();
-    Handshake::attempt(at, options, SENT_AGAIN_BY, None)
-}
-
-/// Names this host's own firewall where it is the reason that nothing was answered.
-fn or_dropped_here(
-    error: ConnectError,
-    address: SocketAddr,
-    may_be_dropped: bool,
-    one_alone: impl FnOnce() -> Handshake,
-) -> ConnectError {
-    if !is_unanswered(&error) || !may_be_dropped {
-        return error;
-    }
-    match one_alone() {
-        Handshake::NotSent(Some(errno)) => {
-            ConnectError::NotSent { address, source: std::io::Error::from_raw_os_error(errno) }
-        }
-        _ => error,
-    }
+    dial_until(at, options, patience, &StopFlag::new())
 }
 
 /// Connects within `patience` in the same way, and gives up as `Interrupted` once `over` is raised.
@@ -260,19 +229,14 @@ mod tests {
     /// firewall dropped.
     #[test]
     fn what_this_hosts_own_firewall_drops_is_not_a_silence_of_the_other_host() {
-        let address = SocketAddr::from(([192, 0, 2, 1], 1));
-        let said = |kind, may_be_dropped, meets: Handshake| {
-            or_dropped_here(error(kind), address, may_be_dropped, || meets).to_string()
-        };
-        let dropped = Handshake::NotSent(Some(1));
-        let ours = said(ErrorKind::TimedOut, true, dropped);
-        assert!(ours.starts_with("nothing could be sent to 192.0.2.1:1: "), "{ours}");
-        // A failure of another connection, or none at all.
-        for (may_be_dropped, meets) in [(true, Handshake::Silent), (false, dropped)] {
-            assert!(said(ErrorKind::TimedOut, may_be_dropped, meets).starts_with("cannot connect to "));
-        }
-        let refused = said(ErrorKind::ConnectionRefused, true, dropped);
-        assert!(refused.starts_with("cannot connect to "), "{refused}");
+        let (result, _) = dialled(|_, _| {
+            let address = SocketAddr::from(([192, 0, 2, 1], 1));
+            Err(ConnectError::NotSent { address, source: std::io::Error::from_raw_os_error(1) })
+        });
+        let error = result.err().unwrap();
+        assert!(!is_unanswered(&error));
+        let said = error.to_string();
+        assert!(said.starts_with("nothing could be sent to 192.0.2.1:1: "), "{said}");
     }
 
     #[test]

@@ -267,7 +267,7 @@ impl EchoFlow {
         let plan = TestPlan::UdpEcho { length, response, duration, dscp: options.dscp };
         let test = session.open_test(plan)?;
         let opened_at = clock::now();
-        let flow = attach::flow(session, options, test)?;
+        let flow = attach::flow(session, options, test, &mut |_| {})?;
         session.await_ready(test)?;
         session.start_test(test)?;
         let system = |e: std::io::Error| Cause::System(e.to_string());

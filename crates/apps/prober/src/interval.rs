@@ -5,7 +5,7 @@ use netaware_record::{Direction, IpVersion, ReceiverTick};
 use netaware_units::{BitRate, ByteCount, Span};
 
 use crate::bulk::Tick;
-use crate::progress::{Progress, Watch};
+use crate::progress::{ASKS_AGAIN, Progress, Watch};
 
 /// One open interval per direction.
 pub(crate) struct IntervalMeter {
@@ -91,6 +91,7 @@ impl IntervalMeter {
             }
             Tick::Draining(most) => watch.drains(*most),
             Tick::Unheard(most) => watch.waits_for_an_end(*most),
+            Tick::AsksAgain(most) => watch.extends(*most, ASKS_AGAIN),
             Tick::Sender(tick) => {
                 open.retransmits = match (open.retransmits, tick.retransmits) {
                     (Some(sum), Some(more)) => Some(sum + more),
@@ -195,6 +196,19 @@ mod tests {
             held.settled();
         }
         assert!(held.slices.len() <= MOST_HELD, "{}", held.slices.len());
+    }
+
+    /// `udp` stood still for seconds before its stream began, and said nothing.
+    #[test]
+    fn that_a_flow_is_asked_for_once_more_is_said_before_it_is() {
+        let mut told = Vec::new();
+        let mut listener = |progress| told.push(progress);
+        let mut watch = Watch::new(Span::from_secs(10), &mut listener);
+        let mut meter = IntervalMeter::new(IpVersion::V4, Span::from_secs(1));
+        meter.take(Direction::Forward, &Tick::AsksAgain(Span::from_millis(2500)), &mut watch);
+        let note =
+            "questions over UDP had no answer, and all are asked once more: this takes up to 2.50 s longer";
+        assert_eq!(told, [Progress::Longer(note.to_owned())]);
     }
 
     /// The lines of a stream: datagrams that came and that were lost.

@@ -204,13 +204,26 @@ impl Lane {
         order: &EchoOrder,
         overdue: &mut dyn FnMut(Overdue),
     ) -> Option<EchoRun> {
+        let run = self.echo_filling(order, overdue)?;
+        if let Some(session) = &self.session {
+            session.note_requests(heavy_loss::of_run(&run), run.longest_round_trip());
+        }
+        Some(run)
+    }
+
+    /// The same with requests that may overfill the path on purpose: what is lost of them, and how
+    /// long their answers take, tells nothing of the idle path.
+    pub(crate) fn echo_filling(
+        &mut self,
+        order: &EchoOrder,
+        overdue: &mut dyn FnMut(Overdue),
+    ) -> Option<EchoRun> {
         let over = self.session.as_ref()?.over.clone();
         let run = self.echo.as_mut()?.run_telling(order, &over, overdue);
         match run {
             Ok(run) => {
                 if let Some(session) = &self.session {
                     session.note_udp(run.answers());
-                    session.note_requests(heavy_loss::of_run(&run), run.longest_round_trip());
                 }
                 self.check("measure latency");
                 Some(run)
@@ -260,7 +273,7 @@ impl Lane {
                 let heard = session.link.heard_since(began_at);
                 // If the session has ended, that shows at once.
                 self.check("measure latency");
-                let is_udp = is_without_answer(&cause) && heard && self.is_alive();
+                let is_udp = is_of_udp(&cause) && heard && self.is_alive();
                 return if is_udp { Renewed::UdpBlocked } else { Renewed::Failed };
             }
         };
@@ -513,6 +526,11 @@ fn is_without_answer(cause: &Cause) -> bool {
     matches!(cause, Cause::UdpBlocked | Cause::UdpCeased(_, None))
 }
 
+/// Whether questions over UDP had no answer, be it that the path explains that.
+fn is_of_udp(cause: &Cause) -> bool {
+    is_without_answer(cause) || is_of_the_path(cause)
+}
+
 /// Whether nothing came over TCP either.
 fn is_silence(cause: &Cause) -> bool {
     matches!(cause, Cause::UdpAndTcpSilent(_))
@@ -674,8 +692,7 @@ pub(crate) fn attach_echo(lanes: &mut [Lane], target: &Target, duration: Span, s
         match EchoFlow::open(session, &target.options, duration, sizes) {
             Ok(flow) => lane.echo = Some(flow),
             Err(cause) => {
-                lane.had_no_answer_over_udp =
-                    is_without_answer(&cause) || is_silence(&cause) || is_of_the_path(&cause);
+                lane.had_no_answer_over_udp = is_of_udp(&cause) || is_silence(&cause);
                 lane.fail(ATTACH_FLOW, cause);
             }
         }
@@ -874,6 +891,19 @@ mod tests {
         // Without a session there is nothing to try again.
         lane.had_no_answer_over_udp = true;
         assert!(!lane.lacks_echo());
+    }
+
+    /// `latency` opened another flow in each of its blocks where the path explained that none was
+    /// answered.
+    #[test]
+    fn a_flow_without_an_answer_on_a_path_that_loses_heavily_is_looked_into_once() {
+        let lost = Cause::UdpLost { questions: 12, lost: 60, of: 200 };
+        let slow = Cause::UdpTooSlow { waited: Span::from_secs(2), round_trip: Span::from_secs(3) };
+        for cause in [Cause::UdpBlocked, Cause::UdpCeased(200, None), lost, slow] {
+            assert!(is_of_udp(&cause), "{cause:?}");
+        }
+        assert!(!is_of_udp(&Cause::UdpAndTcpSilent(Span::from_secs(5))));
+        assert!(!is_of_udp(&Cause::UdpRejected("refused".to_owned())));
     }
 
     /// An outage in the first two seconds of a run was in none of its warnings.

@@ -283,6 +283,8 @@ impl<'a> Watch<'a> {
     }
 }
 
+/// What is done before a transfer of datagrams of which no question was answered.
+pub(crate) const ASKS_AGAIN: &str = "questions over UDP had no answer, and all are asked once more";
 /// Why turns begin later than planned.
 pub(crate) const REPEATED: &str =
     "messages between the hosts were slow or repeated, or ends of transfers were waited for";

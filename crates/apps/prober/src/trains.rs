@@ -236,7 +236,7 @@ impl<'a> Trains<'a> {
         let plan =
             TrainsPlan { direction, duration, length: largest.saturating_sub(headers), dscp: options.dscp };
         let test = session.open_test(TestPlan::Trains(plan))?;
-        let flow = attach::flow(session, options, test)?;
+        let flow = attach::flow(session, options, test, &mut |_| {})?;
         session.await_ready(test)?;
         let socket = VolleySocket::new(flow.socket, flow.number).map_err(|e| Cause::System(e.to_string()))?;
         session.start_test(test)?;

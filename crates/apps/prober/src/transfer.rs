@@ -10,10 +10,11 @@ use netaware_units::{BitRate, ByteCount, SendRate, Span};
 use netaware_wire::control::{MAX_BLOCK_SPACING, TcpPlan, UdpPlan, UdpReceive, UdpSend};
 
 use crate::bulk::{self, BulkPlan, Ended, Job, Tick};
+use crate::careful;
 use crate::echo::{EchoOrder, EchoRun};
 use crate::interval::IntervalMeter;
 use crate::lane::Lane;
-use crate::progress::Watch;
+use crate::progress::{ASKS_AGAIN, Watch};
 use crate::request::Target;
 
 /// What to ask of TCP.
@@ -460,6 +461,7 @@ fn run(
             (None, Tick::Begun(lasts)) => watch.has_begun(*lasts),
             (None, Tick::Unheard(most)) => watch.ends_late(*most),
             (None, Tick::Draining(most)) => watch.drains_late(*most),
+            (None, Tick::AsksAgain(most)) => watch.extends(*most, ASKS_AGAIN),
             (None, _) => {}
         });
         transfer_over.raise();

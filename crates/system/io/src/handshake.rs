@@ -67,7 +67,6 @@ impl Handshake {
         };
         // A refused socket has lost its port, if it did not choose one itself.
         let port = ear.as_ref().and_then(|_| prepared.bind_any());
-        let failed_before = failed_retransmissions();
         let began_at = clock::now();
         let outcome = options::connect_prepared(prepared, patience);
         let around = Timed { rtt: clock::now() - began_at, clock: ClockSource::Application };
@@ -86,30 +85,12 @@ impl Handshake {
                     Self::Refused(heard.unwrap_or(around))
                 }
                 io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Self::Unreachable,
-                // The system tells nobody that a SYN was dropped on its way out, but counts it when
-                // it sends it again.
-                _ if failed_retransmissions() > failed_before => Self::NotSent(Some(EPERM)),
                 _ => Self::Silent,
             },
             Err(error @ ConnectError::Option { .. }) => Self::NotSent(error.errno()),
         }
     }
 }
-
-/// Segments that this host was to send again and could not, since it was started; of all
-/// connections of this network namespace. The system counts here what its own firewall drops of
-/// connections that are being opened; zero where it does not tell.
-pub fn failed_retransmissions() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/net/netstat").unwrap_or_default();
-    let mut rows = text.lines().filter_map(|line| line.strip_prefix("TcpExt:")).map(str::split_whitespace);
-    let (Some(mut names), Some(mut values)) = (rows.next(), rows.next()) else { return 0 };
-    let place = names.position(|name| name == "TCPRetransFail");
-    place.and_then(|place| values.nth(place)?.parse().ok()).unwrap_or(0)
-}
-
-/// "Operation not permitted": what other sockets are told of a packet that the host's own firewall
-/// dropped.
-const EPERM: i32 = 1;
 
 /// What the kernel measured, if it did, once, and no longer than the call took.
 fn kernel(stream: &TcpStream, around: Timed) -> Option<Timed> {
@@ -219,7 +200,6 @@ mod tests {
 
     #[test]
     fn an_option_that_cannot_be_had_sends_nothing() {
-        assert!(failed_retransmissions() < u64::MAX);
         let to = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let options = SocketOptions { congestion: Some("no-such-thing".into()), ..SocketOptions::default() };
         assert_eq!(Handshake::attempt(to, &options, PATIENCE, None), Handshake::NotSent(Some(libc::ENOENT)));

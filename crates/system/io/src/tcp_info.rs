@@ -137,6 +137,19 @@ impl TcpInfo {
         RawTcpInfo::read(socket).map(|raw| raw.segs_out)
     }
 
+    /// Whether this host itself dropped the first segment of a connection when it was last sent
+    /// again, as a firewall of its own makes it do. Unknown, and so not said, before that.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_kept_in(socket: &socket2::Socket) -> bool {
+        RawTcpInfo::read(socket).is_some_and(|raw| raw.is_kept_in())
+    }
+
+    /// Not told.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn is_kept_in(_: &socket2::Socket) -> bool {
+        false
+    }
+
     /// Not told.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn segments_out(_: &socket2::Socket) -> Option<u32> {
@@ -174,6 +187,18 @@ impl RawTcpInfo {
             )
         };
         (status == 0).then_some(raw)
+    }
+
+    /// See [`TcpInfo::is_kept_in`]. The kernel counts each attempt to send a segment again, and
+    /// counts it as one that is on its way only if it could leave.
+    fn is_kept_in(&self) -> bool {
+        const STATE: usize = 0;
+        /// `TCP_SYN_SENT`.
+        const SYN_SENT: u8 = 2;
+        const RETRANS: usize = 7;
+        const TOTAL_RETRANS: usize = 23;
+        let was_sent_again = self.classic[TOTAL_RETRANS] > 0;
+        self.bytes[STATE] == SYN_SENT && was_sent_again && self.classic[RETRANS] == 0
     }
 }
 
@@ -338,6 +363,25 @@ mod tests {
         // The path swallows everything: the window of now is that of the time-outs.
         assert_eq!(told(1500, 3, 4300), (1468, 1500, 0, false));
         assert_eq!(told(1500, 1, 400), (1468, 1500, 14_680, true));
+    }
+
+    /// IPv4 was silent, a firewall of this host dropped IPv6, and IPv4 was said to be dropped here
+    /// as well: the system's count of segments that could not leave is one of all connections.
+    #[test]
+    fn a_segment_of_another_connection_that_this_host_drops_says_nothing_of_this_one() {
+        let is_kept_in = |state: u8, again: u32, on_its_way: u32| {
+            let mut raw = RawTcpInfo::default();
+            raw.bytes[0] = state;
+            (raw.classic[23], raw.classic[7]) = (again, on_its_way);
+            raw.is_kept_in()
+        };
+        let (established, syn_sent) = (1, 2);
+        assert!(is_kept_in(syn_sent, 1, 0) && is_kept_in(syn_sent, 4, 0));
+        // It left, and nobody answers.
+        assert!(!is_kept_in(syn_sent, 1, 1) && !is_kept_in(syn_sent, 4, 1));
+        // It has not been sent again yet.
+        assert!(!is_kept_in(syn_sent, 0, 0));
+        assert!(!is_kept_in(established, 1, 0));
     }
 
     /// "acknowledged 7.57 s, 7.66 Mbit/s" beside 18.6 Mbit/s, with 4.3 s of silence in it.

@@ -254,7 +254,7 @@ pub(super) mod tests {
     }
 
     /// Requests of which these got no answer.
-    pub(in crate::report) fn run(sent: u64, lost: std::ops::Range<u64>) -> EchoRun {
+    pub(in crate::report) fn run(sent: u64, lost: Range<u64>) -> EchoRun {
         let mut log = EchoLog::default();
         for seq in (0..sent).filter(|seq| !lost.contains(seq)) {
             log.push(&answered(seq, 5));
@@ -272,7 +272,7 @@ pub(super) mod tests {
     }
 
     /// Requests of which these left 400 ms late and were answered sooner than the others.
-    pub(in crate::report) fn left_late(sent: u64, late: std::ops::Range<u64>) -> EchoRun {
+    pub(in crate::report) fn left_late(sent: u64, late: Range<u64>) -> EchoRun {
         let mut log = EchoLog::default();
         for seq in 0..sent {
             let mut exchange = answered(seq, 90);
@@ -294,7 +294,7 @@ pub(super) mod tests {
         Unanswered { number, left_at, came_late: false }
     }
 
-    fn logged(sent: u64, lost: std::ops::Range<u64>, log: EchoLog) -> EchoRun {
+    fn logged(sent: u64, lost: Range<u64>, log: EchoLog) -> EchoRun {
         let counts = EchoCounts {
             asked: sent,
             received: sent - (lost.end - lost.start),
@@ -428,7 +428,7 @@ pub(super) mod tests {
     /// `test` called 70 requests beside TCP lost that a responder which was stopped never read.
     #[test]
     fn what_has_no_answer_when_a_measurement_breaks_off_is_unknown_and_not_lost() {
-        let at_end = |sent, lost: std::ops::Range<u64>| EchoRun {
+        let at_end = |sent, lost: Range<u64>| EchoRun {
             lost_at_end: if lost.end == sent { lost.end - lost.start } else { 0 },
             ..run(sent, lost)
         };
