@@ -192,7 +192,7 @@ mod tests {
         let mut held = Held::default();
         let tick = ReceiverTick { packets: 1, lost: 1, ..ReceiverTick::default() };
         for _ in 0..3 * MOST_HELD {
-            held.push(tick.clone());
+            held.push(tick);
             held.settled();
         }
         assert!(held.slices.len() <= MOST_HELD, "{}", held.slices.len());
