@@ -772,8 +772,8 @@ mod tests {
         assert_eq!(waits(FEW_KNOCKS, Span::from_secs(9)), (8, Span::from_secs(9)));
     }
 
-    /// On a path of 700 ms the questions of the first 2.5 s were all: an outage of 3 s took UDP away
-    /// from the whole run.
+    /// On a path of 700 ms the questions of the first 2.5 s were all: an outage of 3 s took UDP
+    /// away from the whole run.
     #[test]
     fn a_far_path_is_asked_for_as_long_as_its_answers_may_take() {
         let millis = Span::from_millis;

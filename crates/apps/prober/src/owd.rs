@@ -60,8 +60,8 @@ pub enum Slowing {
     Never,
     /// It becomes longer, and so does the measurement: somebody typed how many packets are sent.
     KeepsCount,
-    /// It becomes longer, and fewer packets are sent in the same time, of which up to a half goes to
-    /// finding out what the path carries.
+    /// It becomes longer, and fewer packets are sent in the same time, of which up to a half goes
+    /// to finding out what the path carries.
     KeepsTime,
 }
 
@@ -548,36 +548,47 @@ fn announce_patience(
     watch: &mut Watch<'_>,
 ) {
     let (mut longest, mut heard) = (None, Vec::new());
-    let mut looks_for_silence = request.waiting == Waiting::AtLeast;
+    let mut silent_at = Some(starts_at + request.patience).filter(|_| request.waiting == Waiting::AtLeast);
+    let mut ends_at = Some(starts_at + request.sends_for() + ENDS_LATE);
     let until = |patience: Span| starts_at + request.sends_for() + patience - clock::now();
     loop {
-        let news = if looks_for_silence {
-            told.recv_timeout((starts_at + request.patience - clock::now()).or_zero().to_std())
-        } else {
-            told.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        let news = match silent_at.into_iter().chain(ends_at).min() {
+            Some(at) => told.recv_timeout((at - clock::now()).or_zero().to_std()),
+            None => told.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match news {
             Ok((version, patience)) => {
                 if !heard.contains(&version) {
                     heard.push(version);
                 }
-                looks_for_silence &= heard.len() < flows;
+                silent_at = silent_at.filter(|_| heard.len() < flows);
                 if longest.is_none_or(|known| patience > known) {
                     longest = Some(patience);
+                    let round_trip = patience / TIMES;
+                    ends_at = ends_at.map(|_| starts_at + request.sends_for() + round_trip.max(ENDS_LATE));
                     let why = format!("on this path an answer is waited for {patience}");
                     watch.announce_because(until(patience), &why);
                     // Somebody answers there: what is to be said is said now.
                     watch.phase(PHASE, Some(version));
                 }
             }
-            Err(RecvTimeoutError::Timeout) => {
-                looks_for_silence = false;
+            Err(RecvTimeoutError::Timeout) if silent_at.is_some_and(|at| at <= clock::now()) => {
+                // What is said then is the longest wait.
+                (silent_at, ends_at) = (None, None);
                 announce_silence(request, until(Span::ZERO), watch);
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                ends_at = None;
+                let patience = longest.unwrap_or(request.patience);
+                watch.extends(patience, "the last packets have no answer yet, and it is waited for");
             }
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }
+
+/// Where all packets have an answer, a flow is over sooner after the last one left.
+const ENDS_LATE: Span = Span::from_millis(300);
 
 /// Packets are sent for another `sends_for`, and nobody knows yet how long answers take.
 fn announce_silence(request: &OwdRequest, sends_for: Span, watch: &mut Watch<'_>) {

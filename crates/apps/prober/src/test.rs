@@ -803,8 +803,9 @@ fn whole_seconds(time: Span) -> Span {
     Span::from_secs((time.0 + 999_999_999) / 1_000_000_000)
 }
 
-/// For how long setting up had no answer: of a connection, of the path as a whole, or of the `flows`
-/// of datagrams, which an outage takes away as well. Versions wait for theirs at the same time.
+/// For how long setting up had no answer: of a connection, of the path as a whole, or of the
+/// `flows` of datagrams, which an outage takes away as well. Versions wait for theirs at the same
+/// time.
 fn unanswered(lanes: &[Lane], flows: Span) -> Span {
     let of_lane = |lane: &Lane| lane.unanswered_for + lane.outlived().unwrap_or_default().max(flows);
     lanes.iter().map(of_lane).max().unwrap_or_default()

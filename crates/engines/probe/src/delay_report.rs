@@ -143,8 +143,8 @@ pub struct EchoRound {
 }
 
 impl EchoRound {
-    /// The same round, in which the path rejected some of the requests with these numbers: lost ones
-    /// among them are in no outage.
+    /// The same round, in which the path rejected some of the requests with these numbers: lost
+    /// ones among them are in no outage.
     #[must_use]
     pub fn rejected_among(self, rejected: Vec<RangeInclusive<u64>>) -> Self {
         Self { rejected, ..self }

@@ -368,8 +368,9 @@ mod tests {
         assert_eq!(silent, "over IPv6 nothing at all came for 3.00 s, as in an outage");
     }
 
-    /// 26 % that an outage took from the end of a stream were said to be of a rate that the path did
-    /// not go on carrying: the marks of its end were lost with them, and the receiver had no row.
+    /// 26 % that an outage took from the end of a stream were said to be of a rate that the path
+    /// did not go on carrying: the marks of its end were lost with them, and the receiver had no
+    /// row.
     #[test]
     fn an_outage_that_outlasted_a_stream_says_nothing_of_its_rate() {
         let stream = |received: u64, came_within: i64| {

@@ -33,7 +33,8 @@ pub(super) fn with_events(mut limit: Limit, rounds: &[&TcpRound], measured: &[Me
 }
 
 /// Whether a transfer whose slow start was over, since it grew by less than a quarter from round to
-/// round, came faster by a quarter in the second half of what counts than in the first all the same.
+/// round, came faster by a quarter in the second half of what counts than in the first all the
+/// same.
 fn rose_to_its_end(measured: &MeasuredRound<'_>) -> bool {
     let counted = measured.counted();
     let is_over = measured.warm_up != warm_up::WarmUpEnd::NeverEnded;
