@@ -49,6 +49,7 @@ fn none() -> RoundSamples {
         rounds_v6: Vec::new(),
         figures: None,
         shares: None,
+        runs: [None; 2],
         lower_bounds: [false; 2],
         loads: None,
         host_limited: false,
