@@ -194,7 +194,7 @@ fn loss_runs(result: &VersionResult, direction: Direction) -> Option<u64> {
 /// In how many rows requests of the idle path were lost.
 fn idle_loss_runs(found: &Findings) -> Option<u64> {
     let of_run = |run: &EchoRun| run.round.loss_runs() as u64 + u64::from(run.lost_at_end > 0);
-    Some(found.idle.iter().map(of_run).sum()).filter(|runs| *runs > 0)
+    Some(found.idle.iter().map(of_run).sum::<u64>()).filter(|runs| *runs > 0)
 }
 
 fn idle_share(result: &VersionResult) -> Option<Share> {

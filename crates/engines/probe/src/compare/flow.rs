@@ -86,9 +86,11 @@ pub(super) fn one_round_is_too_few(
         Metric::TcpParallel if !is_long && !differ_much(loads) => Some(format!(
             "it comes from one round of {observed}, and the transfers with one stream do not show the same by far"
         )),
-        Metric::TcpSingle | Metric::UdpLoss if !is_long && !is_lost_throughout(samples, winner) => Some(format!(
-            "it comes from one round of {observed}, in which one burst of other traffic or of losses decides"
-        )),
+        Metric::TcpSingle | Metric::UdpLoss if !is_long && !is_lost_throughout(samples, winner) => {
+            Some(format!(
+                "it comes from one round of {observed}, in which one burst of other traffic or of losses decides"
+            ))
+        }
         _ => None,
     }
 }
@@ -332,7 +334,9 @@ mod tests {
         let burst = of([vec![0.0; 5], vec![1.0; 5]].concat(), 125);
         assert_eq!(burst.favours, Preference::NoDifferenceShown, "{burst:?}");
         let light = of(vec![0.2; 10], 50);
-        assert!(light.doubt.is_some_and(|why| why.ends_with("one burst of other traffic or of losses decides")));
+        assert!(
+            light.doubt.is_some_and(|why| why.ends_with("one burst of other traffic or of losses decides"))
+        );
     }
 
     /// IPv6 takes a detour of 60 ms and loses 3 % each way: 10 of 200 requests, one by one. An

@@ -108,9 +108,8 @@ impl Scatter {
 
     /// The scatter of the differences of rounds around their mean.
     fn between(samples: &RoundSamples, shares: [Share; 2]) -> Option<Self> {
-        let of_round = |(v4, v6): (&Vec<f64>, &Vec<f64>)| {
-            Some((v4.len().min(v6.len()) as f64, mean(v6)? - mean(v4)?))
-        };
+        let of_round =
+            |(v4, v6): (&Vec<f64>, &Vec<f64>)| Some((v4.len().min(v6.len()) as f64, mean(v6)? - mean(v4)?));
         let rounds: Vec<(f64, f64)> =
             samples.rounds_v4.iter().zip(&samples.rounds_v6).filter_map(of_round).collect();
         let degrees = rounds.len().checked_sub(1).filter(|degrees| *degrees > 0)?;

@@ -145,7 +145,7 @@ fn find<'a>(losses: &'a [Counted], metric: &MetricComparison) -> Option<&'a Coun
 fn is_outweighed(metric: &MetricComparison, all: &[&MetricComparison], losses: &[Counted]) -> bool {
     let Some(own) = find(losses, metric).filter(|_| metric.metric == Metric::IdleLoss) else { return false };
     let stream =
-        |way| all.iter().copied().find(|it| (it.metric, it.direction) == (Metric::UdpLoss, way));
+        |way: Direction| all.iter().copied().find(|it| (it.metric, it.direction) == (Metric::UdpLoss, way));
     let (Some(down), Some(up)) = (stream(Direction::Reverse), stream(Direction::Forward)) else {
         return false;
     };
@@ -167,7 +167,7 @@ fn uncounted(
     losses: &[Counted],
     tell: impl Fn(&MetricComparison) -> String,
 ) -> String {
-    let speaks_against = |metric: &&&MetricComparison| {
+    let speaks_against = |metric: &&MetricComparison| {
         let Some([Some(v4), Some(v6)]) =
             find(losses, metric).map(|loss| loss.shares.map(|share| wilson(share.part, share.of)))
         else {
@@ -176,7 +176,7 @@ fn uncounted(
         let is_clear = if prefer == Preference::V4 { v4.lo > v6.hi } else { v6.lo > v4.hi };
         is_clear && metric.difference.estimate.abs() > metric.margin
     };
-    let Some(metric) = metrics.iter().find(speaks_against) else { return String::new() };
+    let Some(metric) = metrics.iter().copied().find(speaks_against) else { return String::new() };
     let needed = MetricComparison::needed(metric.margin, metric.rounds);
     let why = if metric.doubt.is_some() {
         // It is told with the figures.
@@ -242,12 +242,8 @@ fn weigh(
     match (v4.first(), v6.first()) {
         (None, None) if metrics.is_empty() => (Preference::NotCompared, too_little()),
         (None, None) => (Preference::NoDifferenceShown, text(&worse_ways(metrics))),
-        (Some(_), None) => {
-            (Preference::V4, text(&v4) + &uncounted(Preference::V4, metrics, losses, tell))
-        }
-        (None, Some(_)) => {
-            (Preference::V6, text(&v6) + &uncounted(Preference::V6, metrics, losses, tell))
-        }
+        (Some(_), None) => (Preference::V4, text(&v4) + &uncounted(Preference::V4, metrics, losses, tell)),
+        (None, Some(_)) => (Preference::V6, text(&v6) + &uncounted(Preference::V6, metrics, losses, tell)),
         (Some(for_v4), Some(for_v6)) => {
             let contradiction = format!("contradictory: {}, but {}", tell(for_v4), tell(for_v6));
             (Preference::NoDifferenceShown, contradiction + host_note(&[for_v4, for_v6]))

@@ -148,8 +148,8 @@ impl Page {
         })?;
         sheet.row("RTT under load, p99", |v| Some(self.loaded(v)?.latency.rtt?.p99.to_string()))?;
         sheet.row_of_counts("lost under load", |v| {
-            let latency = &self.loaded(v)?.latency;
-            Some((latency.lost, latency::lost(latency)))
+            let loaded = &self.loaded(v)?.latency;
+            Some((loaded.lost, latency::lost(loaded)))
         })?;
         sheet.row_of_counts("fate unknown, loaded", |v| {
             let unknown = self.loaded(v)?.latency.unknown;
