@@ -3,8 +3,8 @@
 //! **Measures** the difference IPv6 minus IPv4 of each metric: of the means of rates, of the shares
 //! of losses, of the medians of delays. Both versions are measured in the same rounds, so that what
 //! drifts from round to round hits both alike. The interval is the hierarchical bootstrap of
-//! [`netaware_stats::bootstrap`], joined with Student's t over the rounds; of losses also with
-//! Newcombe's interval, for without a single loss there is nothing to resample. **Assumes** that
+//! [`netaware_stats::bootstrap`], joined with Student's t over the rounds; of counted losses it is
+//! Newcombe's, widened as far as they come in bursts: see `compare/losses.rs`. **Assumes** that
 //! rounds alternate (ABBA), else a drift within rounds looks like a difference. **Biased**: with
 //! two rounds the interval covers 87 % instead of 95 % where rounds differ a lot; with one it knows
 //! nothing of other rounds, and we ask for a difference three times the margin and say that it was
@@ -18,6 +18,7 @@
 //! are ours and stand at the end of `compare/metric.rs`.
 
 mod flow;
+mod losses;
 mod metric;
 mod verdict;
 
@@ -45,6 +46,9 @@ pub struct RoundSamples {
     pub figures: Option<[f64; 2]>,
     /// Of losses: how many of how many, over IPv4 and over IPv6.
     pub shares: Option<[Share; 2]>,
+    /// Of losses: in how many rows of neighbours they came, over IPv4 and over IPv6, where that is
+    /// known.
+    pub runs: [Option<u64>; 2],
     /// Whether the values of IPv4 and of IPv6 are lower bounds.
     pub lower_bounds: [bool; 2],
     /// The rates of the transfers whose behaviour the metric depends on; absent for what is

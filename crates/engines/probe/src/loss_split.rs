@@ -103,16 +103,18 @@ fn both(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 
 /// Wilson's 95 % interval for `hits` of `of`; `None` of none.
 pub fn wilson(hits: u64, of: u64) -> Option<Interval> {
-    if of == 0 {
-        return None;
-    }
-    let (n, p) = (of as f64, hits.min(of) as f64 / of as f64);
+    (of > 0).then(|| wilson_of_share(hits.min(of) as f64 / of as f64, of as f64))
+}
+
+/// The same for a share `p` of `n` independent packets, more than zero and not always a whole
+/// number.
+pub(crate) fn wilson_of_share(p: f64, n: f64) -> Interval {
     let z2 = Z95 * Z95;
     let centre = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
     let half = Z95 * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt() / (1.0 + z2 / n);
     // At the ends rounding would leave a bound a hair on the wrong side of the estimate.
     let (lo, hi) = ((centre - half).clamp(0.0, p), (centre + half).clamp(p, 1.0));
-    Some(Interval { estimate: p, lo, hi, confidence: 0.95 })
+    Interval { estimate: p, lo, hi, confidence: 0.95 }
 }
 
 /// Drops of several phases on the same host; a place that was not counted in one of them is unknown
@@ -178,15 +180,18 @@ pub fn settle(ticks: &mut [ReceiverTick]) -> i64 {
 }
 
 /// Loss of each slice, `lost / (lost + packets)`, in order: samples for the comparison. Slices in
-/// which nothing was expected are left out; one in which late datagrams filled older holes counts
+/// which nothing was expected are left out, and so is a rest of less than half of what is usual, in
+/// which one loss would be a large share; a slice in which late datagrams filled older holes counts
 /// as without loss.
 pub fn per_tick(ticks: &[ReceiverTick]) -> Vec<f64> {
-    let ratio = |tick: &ReceiverTick| {
-        let lost = tick.lost.max(0) as f64;
-        let expected = lost + tick.packets as f64;
-        (expected > 0.0).then(|| lost / expected)
-    };
-    ticks.iter().filter_map(ratio).collect()
+    let counts = ticks.iter().map(|tick| (tick.lost.max(0) as f64, tick.packets as f64));
+    let slices: Vec<(f64, f64)> =
+        counts.map(|(lost, came)| (lost, lost + came)).filter(|(_, expected)| *expected > 0.0).collect();
+    let mut sizes: Vec<f64> = slices.iter().map(|(_, expected)| *expected).collect();
+    sizes.sort_unstable_by(f64::total_cmp);
+    let usual = sizes.get(sizes.len() / 2).copied().unwrap_or(0.0);
+    let is_whole = |(_, expected): &&(f64, f64)| expected * 2.0 >= usual;
+    slices.iter().filter(is_whole).map(|(lost, expected)| lost / expected).collect()
 }
 
 /// Fewer may be lost in a row by chance.
@@ -362,6 +367,9 @@ mod tests {
         let tick = |packets, lost| ReceiverTick { packets, lost, ..ReceiverTick::default() };
         let ticks = [tick(9, 1), tick(0, 0), tick(5, -3), tick(0, 4)];
         assert_eq!(per_tick(&ticks), [0.1, 0.0, 1.0]);
+        // One of the two datagrams of the stream's last moment is not half of a slice.
+        assert_eq!(per_tick(&[tick(9, 1), tick(10, 0), tick(1, 1)]), [0.1, 0.0]);
+        assert!(per_tick(&[]).is_empty());
     }
 
     #[test]

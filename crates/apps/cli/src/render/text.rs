@@ -247,6 +247,21 @@ mod tests {
         }
     }
 
+    /// "lost under load 4.31 %" did not say of how many.
+    #[test]
+    fn what_was_lost_under_load_has_its_counts() {
+        let mut record = fixture::tcp();
+        for tcp in record.versions.iter_mut().flat_map(|version| &mut version.tcp) {
+            if let Some(loaded) = &mut tcp.latency_under_load {
+                (loaded.latency.lost, loaded.latency.received) = (20, 444);
+            }
+        }
+        let shown = text(&record, Paint::PLAIN);
+        let line =
+            shown.lines().find(|line| line.contains("lost under load")).unwrap_or_else(|| panic!("{shown}"));
+        assert!(line.contains("4.31 % (20 of 464)"), "{line}");
+    }
+
     #[test]
     fn a_test_against_ourselves_says_so() {
         let mut own = fixture::test();

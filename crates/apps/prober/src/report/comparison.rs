@@ -13,6 +13,7 @@ use netaware_record::{
 use netaware_units::{BitRate, Span};
 
 use super::{Findings, latency, tcp};
+use crate::echo::EchoRun;
 use crate::queueing;
 use crate::request::Transport;
 use crate::transfer::TcpRound;
@@ -95,6 +96,11 @@ impl Pair<'_> {
             Metric::IdleLoss if !is_queued => idle_share(result),
             _ => None,
         };
+        let runs = |result, found| match metric {
+            Metric::UdpLoss => loss_runs(result, direction),
+            Metric::IdleLoss => idle_loss_runs(found),
+            _ => None,
+        };
         let both = [self.v4, self.v6];
         RoundSamples {
             metric,
@@ -106,6 +112,7 @@ impl Pair<'_> {
                 .filter(|_| metric.more_is_better())
                 .map(Into::into),
             shares: share(self.v4).zip(share(self.v6)).map(Into::into),
+            runs: [runs(self.v4, self.f4), runs(self.v6, self.f6)],
             loads: self.loads(metric, direction),
             lower_bounds: both.map(|result| is_lower_bound(result, metric, direction)),
             host_limited: self.host_limited(metric, direction),
@@ -174,6 +181,20 @@ fn share(result: &VersionResult, direction: Direction) -> Option<Share> {
     let udp = udp(result, direction).next()?;
     let of = udp.sent.saturating_sub(udp.loss.unknown);
     (of > 0).then_some(Share { part: udp.loss.lost, of })
+}
+
+/// In how many rows datagrams were lost; `None` where the receiver told of none, which it leaves
+/// out of a long report.
+fn loss_runs(result: &VersionResult, direction: Direction) -> Option<u64> {
+    let receiver = udp(result, direction).next()?.receiver.as_ref()?;
+    let runs = receiver.loss_runs.iter().fold(0_u64, |sum, (_, times)| sum.saturating_add(*times));
+    (runs > 0).then_some(runs)
+}
+
+/// In how many rows requests of the idle path were lost.
+fn idle_loss_runs(found: &Findings) -> Option<u64> {
+    let of_run = |run: &EchoRun| run.round.loss_runs() as u64 + u64::from(run.lost_at_end > 0);
+    Some(found.idle.iter().map(of_run).sum::<u64>()).filter(|runs| *runs > 0)
 }
 
 fn idle_share(result: &VersionResult) -> Option<Share> {

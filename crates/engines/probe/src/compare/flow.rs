@@ -64,8 +64,13 @@ pub(super) fn was_loaded_otherwise(
 }
 
 /// A single turn of each version shows what a flow did and not what a path does, unless the turns
-/// were long, or another transfer of the round shows the same difference.
-pub(super) fn one_round_is_too_few(samples: &RoundSamples, rounds: usize) -> Option<String> {
+/// were long, another transfer of the round shows the same difference, or most datagrams were lost
+/// all the time.
+pub(super) fn one_round_is_too_few(
+    samples: &RoundSamples,
+    rounds: usize,
+    winner: Preference,
+) -> Option<String> {
     let loads = samples.loads.filter(|_| rounds < 2)?;
     let is_long = loads.observed >= LONG_TURN;
     let observed = loads.observed;
@@ -81,11 +86,23 @@ pub(super) fn one_round_is_too_few(samples: &RoundSamples, rounds: usize) -> Opt
         Metric::TcpParallel if !is_long && !differ_much(loads) => Some(format!(
             "it comes from one round of {observed}, and the transfers with one stream do not show the same by far"
         )),
-        Metric::TcpSingle | Metric::UdpLoss if !is_long => Some(format!(
-            "it comes from one round of {observed}, in which one burst of other traffic or of losses decides"
-        )),
+        Metric::TcpSingle | Metric::UdpLoss if !is_long && !is_lost_throughout(samples, winner) => {
+            Some(format!(
+                "it comes from one round of {observed}, in which one burst of other traffic or of losses decides"
+            ))
+        }
         _ => None,
     }
+}
+
+/// Whether most datagrams of the version that lost more were lost in nearly all of its slices: a
+/// burst comes and goes.
+fn is_lost_throughout(samples: &RoundSamples, winner: Preference) -> bool {
+    let Some((_, loser)) = sides(winner).filter(|_| samples.metric == Metric::UdpLoss) else { return false };
+    let rounds = if loser == 0 { &samples.rounds_v4 } else { &samples.rounds_v6 };
+    let all = rounds.iter().map(Vec::len).sum::<usize>();
+    let lossy = rounds.iter().flatten().filter(|share| **share > MOST).count();
+    all >= FEWEST_SLICES && lossy as f64 >= all as f64 * NEARLY_ALL
 }
 
 /// Whether two transfers of one round show the same version so much slower that no queue, no burst
@@ -123,6 +140,12 @@ const ENOUGH_ROUNDS: usize = 4;
 /// Other traffic comes and goes, and a flow recovers from losses, in some tenths of a second: four
 /// blocks of half a second ([`crate::goodput`]) are the fewest whose scatter says something.
 const LONG_TURN: Span = Span::from_secs(2);
+/// Share of the datagrams of a slice above which most of them were lost.
+const MOST: f64 = 0.5;
+/// Share of the slices from which something lasted all the time.
+const NEARLY_ALL: f64 = 0.9;
+/// In fewer slices nothing is seen to come and go.
+const FEWEST_SLICES: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -141,6 +164,7 @@ mod tests {
             rounds_v6: vec![v6],
             figures: None,
             shares: None,
+            runs: [None; 2],
             lower_bounds: [false; 2],
             loads: None,
             host_limited: false,
@@ -292,6 +316,27 @@ mod tests {
         assert_eq!(judged(&short).favours, Preference::NoDifferenceShown);
         let long = RoundSamples { loads: Some(loads([3.3, 3.0], None, 3000)), ..short };
         assert_eq!(judged(&long).favours, Preference::V4);
+    }
+
+    /// A limit of 500 kbit/s took 238 of 250 datagrams over half a second, and "one burst decides".
+    #[test]
+    fn a_steady_loss_of_most_datagrams_is_no_burst() {
+        let of = |slices: Vec<f64>, lost: u64| {
+            let shares = [Share { part: 0, of: 237 }, Share { part: lost, of: 250 }];
+            judged(&RoundSamples {
+                shares: Some(shares),
+                loads: Some(loads([11.6, 11.4], None, 512)),
+                ..samples(Metric::UdpLoss, vec![0.0; 10], slices)
+            })
+        };
+        let steady = of([vec![0.85], vec![0.95; 9]].concat(), 238);
+        assert_eq!((steady.favours, &steady.doubt), (Preference::V4, &None));
+        let burst = of([vec![0.0; 5], vec![1.0; 5]].concat(), 125);
+        assert_eq!(burst.favours, Preference::NoDifferenceShown, "{burst:?}");
+        let light = of(vec![0.2; 10], 50);
+        assert!(
+            light.doubt.is_some_and(|why| why.ends_with("one burst of other traffic or of losses decides"))
+        );
     }
 
     /// IPv6 takes a detour of 60 ms and loses 3 % each way: 10 of 200 requests, one by one. An

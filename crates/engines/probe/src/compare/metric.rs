@@ -5,36 +5,24 @@ use netaware_stats::bootstrap::{PairedInterval, Resampling, Statistic, hierarchi
 use netaware_stats::interval::Interval;
 use netaware_stats::quantile;
 
-use super::{RoundSamples, Share, flow};
-use crate::loss_split::wilson;
+use super::{RoundSamples, flow, losses};
 use crate::published::{SEED, interval};
 
 /// The difference; `None` where a version has too few samples to tell how they scatter, or one is
 /// no number.
 pub fn compare_metric(samples: &RoundSamples) -> Option<MetricComparison> {
     let statistic = statistic(samples.metric);
-    let of_rounds = compare_rounds(samples, statistic);
+    let of_rounds = samples.shares.is_none().then(|| compare_rounds(samples, statistic)).flatten();
     let (difference, v4, v6) = match (samples.shares, &of_rounds) {
         (Some(shares), _) => {
-            let [v4, v6] = [shares[0].estimate()?, shares[1].estimate()?];
-            let by_counts = newcombe(shares)?;
-            // How losses scatter over time; a slice counts as lost what came in a later one, so the
-            // slices' own level is left out.
-            let around = |found: Interval| {
-                let estimate = by_counts.estimate;
-                by_counts
-                    .widened_to(estimate + found.lo - found.estimate, estimate + found.hi - found.estimate)
-            };
-            let over_time = of_rounds.as_ref().map(|found| found.compared.interval);
-            // Shares differ by no more than the whole.
-            let found = over_time.map_or(by_counts, around);
-            (Interval { lo: found.lo.max(-1.0), hi: found.hi.min(1.0), ..found }, v4, v6)
+            (losses::difference(samples, shares)?, shares[0].estimate()?, shares[1].estimate()?)
         }
         (None, Some(OfRounds { compared, figures: [v4, v6], .. })) => (compared.interval, *v4, *v6),
         (None, None) => return None,
     };
     let unlike = of_rounds.as_ref().and_then(|found| found.unlike.clone());
-    let (pairs, rounds) = of_rounds.map_or((0, 1), |found| (found.compared.pairs, found.compared.rounds));
+    let (pairs, rounds) =
+        of_rounds.map_or_else(|| paired(samples), |found| (found.compared.pairs, found.compared.rounds));
     let margin = margin(samples.metric, v4, v6);
     let needed = MetricComparison::needed(margin, rounds as u64);
     let shown = difference.excludes_zero() && difference.estimate.abs() > needed;
@@ -45,7 +33,7 @@ pub fn compare_metric(samples: &RoundSamples) -> Option<MetricComparison> {
         .or(unlike)
         .or_else(|| flow::is_lower_bound(samples, winner))
         .or_else(|| flow::was_loaded_otherwise(samples, rounds, winner))
-        .or_else(|| flow::one_round_is_too_few(samples, rounds));
+        .or_else(|| flow::one_round_is_too_few(samples, rounds, winner));
     Some(MetricComparison {
         metric: samples.metric,
         direction: samples.direction,
@@ -107,20 +95,13 @@ fn compare_rounds(samples: &RoundSamples, statistic: Statistic) -> Option<OfRoun
     })
 }
 
-impl Share {
-    fn estimate(self) -> Option<f64> {
-        (self.of > 0).then(|| self.part as f64 / self.of as f64)
-    }
-}
-
-/// The interval for a difference of two shares from Wilson's interval of each (Newcombe 1998,
-/// method 10). It assumes that each is lost by itself.
-fn newcombe(shares: [Share; 2]) -> Option<Interval> {
-    let [v4, v6] = [wilson(shares[0].part, shares[0].of)?, wilson(shares[1].part, shares[1].of)?];
-    let estimate = v6.estimate - v4.estimate;
-    let lo = estimate - (v6.estimate - v6.lo).hypot(v4.hi - v4.estimate);
-    let hi = estimate + (v6.hi - v6.estimate).hypot(v4.estimate - v4.lo);
-    Some(Interval { estimate, lo, hi, confidence: 0.95 })
+/// Samples of either version that have a partner in the other one, and the rounds that these are
+/// of. What has no samples, or one of them, is of one round.
+fn paired(samples: &RoundSamples) -> (usize, usize) {
+    let pairs = samples.rounds_v4.iter().zip(&samples.rounds_v6).map(|(v4, v6)| v4.len().min(v6.len()));
+    let (pairs, rounds) =
+        pairs.filter(|pairs| *pairs > 0).fold((0, 0), |(all, rounds), pairs| (all + pairs, rounds + 1));
+    if pairs < 2 { (0, 1) } else { (pairs, rounds) }
 }
 
 /// Each run of `run` neighbours becomes one value, so that an hour of samples costs no more to
@@ -173,7 +154,7 @@ const ALIKE: f64 = 0.25;
 const MOST_RESAMPLED: usize = 4000;
 /// Pairs of neighbours kept together: a burst of cross traffic lasts over several slices or round
 /// trips.
-const BLOCK: usize = 5;
+pub(super) const BLOCK: usize = 5;
 /// Headers alone make IPv6 slower by 1.4 % at 1500 bytes; nobody chooses a version for 5 %, and
 /// short transfers differ by that.
 const RATE_MARGIN: f64 = 0.05;

@@ -49,6 +49,7 @@ fn none() -> RoundSamples {
         rounds_v6: Vec::new(),
         figures: None,
         shares: None,
+        runs: [None; 2],
         lower_bounds: [false; 2],
         loads: None,
         host_limited: false,
@@ -528,6 +529,45 @@ fn a_loss_of_few_requests_decides_nothing_where_thousands_of_datagrams_were_obse
     let [down, up] = [Reverse, Forward].map(|way| lost(UdpLoss, way, (160, 3000), (10, 3000)));
     assert_eq!(advice(&[down.clone(), up.clone()], Use::Media).0, Preference::V6);
     assert_ne!(advice(&[idle, down, up], Use::Media).0, Preference::V6);
+}
+
+/// IPv4 lost 3.4 % of a stream and IPv6 nothing, and media preferred IPv4 by 2 ms of variation
+/// without a word of it.
+#[test]
+fn a_loss_contradicts_a_smaller_variation_or_is_said_not_to_count() {
+    use Direction::{Reverse, RoundTrip};
+    let delays = || metrics(&[(Metric::DelayVariation, RoundTrip, 24e3, 2e6)]);
+    let in_rows = |runs| {
+        let stream = lost(Metric::UdpLoss, Reverse, (34, 1004), (0, 1027));
+        advice(&[delays(), vec![RoundSamples { runs: [Some(runs), None], ..stream }]].concat(), Use::Media)
+    };
+    let (prefer, because) = in_rows(12);
+    assert_eq!(prefer, Preference::NoDifferenceShown, "{because}");
+    assert!(because.starts_with("contradictory: delay variation: "), "{because}");
+    assert!(because.contains(", but UDP loss down: IPv4 3.39 % (34 of 1004, "), "{because}");
+    // Three bursts may be chance.
+    let (prefer, because) = in_rows(3);
+    assert_eq!(prefer, Preference::V4, "{because}");
+    assert!(
+        because.contains("; not counted against it: UDP loss down: IPv4 3.39 % (34 of 1004, "),
+        "{because}"
+    );
+    let why = ", because losses came in bursts, and the interval of the difference holds zero";
+    assert!(because.ends_with(why), "{because}");
+}
+
+/// 12 of 200 requests were lost, and "none shown" of a stream over which as much may be lost
+/// silenced them.
+#[test]
+fn streams_that_leave_room_for_a_loss_of_requests_do_not_outweigh_it() {
+    use Direction::{Forward, Reverse, RoundTrip};
+    let idle = lost(Metric::IdleLoss, RoundTrip, (12, 200), (0, 200));
+    let up = lost(Metric::UdpLoss, Forward, (0, 1059), (0, 1047));
+    let down = lost(Metric::UdpLoss, Reverse, (34, 1004), (0, 1027));
+    let down = RoundSamples { runs: [Some(3), None], ..down };
+    assert_eq!(favours(&down), Preference::NoDifferenceShown);
+    let (prefer, because) = advice(&[idle, up, down], Use::Media);
+    assert_eq!(prefer, Preference::V6, "{because}");
 }
 
 #[test]

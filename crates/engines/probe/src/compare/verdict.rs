@@ -139,19 +139,58 @@ fn find<'a>(losses: &'a [Counted], metric: &MetricComparison) -> Option<&'a Coun
     losses.iter().find(|loss| (loss.metric, loss.direction) == (metric.metric, metric.direction))
 }
 
-/// Whether single requests show a loss, and streams of more datagrams both ways do not, and nothing
-/// casts a doubt on these: few requests show the chance of a moment. The other way round a stream
-/// may lose what single requests do not.
+/// Whether single requests show a loss, and streams of more datagrams both ways do not, leave no
+/// room for it in their intervals together, and nothing casts a doubt on them: few requests show
+/// the chance of a moment. The other way round a stream may lose what single requests do not.
 fn is_outweighed(metric: &MetricComparison, all: &[&MetricComparison], losses: &[Counted]) -> bool {
     let Some(own) = find(losses, metric).filter(|_| metric.metric == Metric::IdleLoss) else { return false };
-    [Direction::Reverse, Direction::Forward].into_iter().all(|way| {
-        let stream = all.iter().find(|it| (it.metric, it.direction) == (Metric::UdpLoss, way));
-        stream.is_some_and(|stream| {
-            let is_larger = find(losses, stream).is_some_and(|loss| loss.sample() > own.sample());
-            let shows_none = stream.favours == Preference::NoDifferenceShown && !stream.host_limited;
-            is_larger && shows_none && stream.doubt.is_none()
-        })
-    })
+    let stream =
+        |way: Direction| all.iter().copied().find(|it| (it.metric, it.direction) == (Metric::UdpLoss, way));
+    let (Some(down), Some(up)) = (stream(Direction::Reverse), stream(Direction::Forward)) else {
+        return false;
+    };
+    let shows_none = [down, up].into_iter().all(|stream| {
+        let is_larger = find(losses, stream).is_some_and(|loss| loss.sample() > own.sample());
+        let favours_nobody = stream.favours == Preference::NoDifferenceShown && !stream.host_limited;
+        is_larger && favours_nobody && stream.doubt.is_none()
+    });
+    // A request and its answer meet the losses of both ways.
+    let both_ways = (down.difference.lo + up.difference.lo)..=(down.difference.hi + up.difference.hi);
+    shows_none && !both_ways.contains(&metric.difference.estimate)
+}
+
+/// A loss that the preferred version has and the other one has not, by their counts, and why it did
+/// not count against it.
+fn uncounted(
+    prefer: Preference,
+    metrics: &[&MetricComparison],
+    losses: &[Counted],
+    tell: impl Fn(&MetricComparison) -> String,
+) -> String {
+    let speaks_against = |metric: &&MetricComparison| {
+        let Some([Some(v4), Some(v6)]) =
+            find(losses, metric).map(|loss| loss.shares.map(|share| wilson(share.part, share.of)))
+        else {
+            return false;
+        };
+        let is_clear = if prefer == Preference::V4 { v4.lo > v6.hi } else { v6.lo > v4.hi };
+        is_clear && metric.difference.estimate.abs() > metric.margin
+    };
+    let Some(metric) = metrics.iter().copied().find(speaks_against) else { return String::new() };
+    let needed = MetricComparison::needed(metric.margin, metric.rounds);
+    let why = if metric.doubt.is_some() {
+        // It is told with the figures.
+        ""
+    } else if metric.host_limited {
+        ", because a host and not the path may have lost it"
+    } else if is_outweighed(metric, metrics, losses) {
+        ", because streams of more datagrams both ways do not show it"
+    } else if metric.difference.estimate.abs() <= needed {
+        ", because it is too small for one round"
+    } else {
+        ", because losses came in bursts, and the interval of the difference holds zero"
+    };
+    format!("; not counted against it: {}{why}", tell(metric))
 }
 
 /// What counts for a use, weightiest first: for bulk what most people do most, download. Of losses
@@ -203,8 +242,8 @@ fn weigh(
     match (v4.first(), v6.first()) {
         (None, None) if metrics.is_empty() => (Preference::NotCompared, too_little()),
         (None, None) => (Preference::NoDifferenceShown, text(&worse_ways(metrics))),
-        (Some(_), None) => (Preference::V4, text(&v4)),
-        (None, Some(_)) => (Preference::V6, text(&v6)),
+        (Some(_), None) => (Preference::V4, text(&v4) + &uncounted(Preference::V4, metrics, losses, tell)),
+        (None, Some(_)) => (Preference::V6, text(&v6) + &uncounted(Preference::V6, metrics, losses, tell)),
         (Some(for_v4), Some(for_v6)) => {
             let contradiction = format!("contradictory: {}, but {}", tell(for_v4), tell(for_v6));
             (Preference::NoDifferenceShown, contradiction + host_note(&[for_v4, for_v6]))

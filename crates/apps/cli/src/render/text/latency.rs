@@ -147,7 +147,8 @@ fn is_busy(l: &LatencyResult) -> bool {
         .any(|busy| busy > 0.95)
 }
 
-fn lost(l: &LatencyResult) -> String {
+/// "4.31 % (20 of 464)".
+pub(super) fn lost(l: &LatencyResult) -> String {
     if l.hides_losses() {
         return "not seen over TCP".to_owned();
     }

@@ -7,7 +7,7 @@ use netaware_record::{
 };
 use netaware_units::{BitRate, ByteCount, Span};
 
-use super::{Sheet, limit, pedigree, streams, tcp_times};
+use super::{Sheet, latency, limit, pedigree, streams, tcp_times};
 use crate::render::figures::{self, UNKNOWN, count, known, load, signed};
 
 pub(super) fn section(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result<()> {
@@ -148,8 +148,8 @@ impl Page {
         })?;
         sheet.row("RTT under load, p99", |v| Some(self.loaded(v)?.latency.rtt?.p99.to_string()))?;
         sheet.row_of_counts("lost under load", |v| {
-            let latency = &self.loaded(v)?.latency;
-            Some((latency.lost, figures::share(latency.lost, latency.settled())))
+            let loaded = &self.loaded(v)?.latency;
+            Some((loaded.lost, latency::lost(loaded)))
         })?;
         sheet.row_of_counts("fate unknown, loaded", |v| {
             let unknown = self.loaded(v)?.latency.unknown;
