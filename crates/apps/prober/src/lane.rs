@@ -448,6 +448,11 @@ impl Lane {
 }
 
 impl Lane {
+    /// Since when nothing came over it, where it died of that.
+    pub(crate) fn fell_silent_at(&self) -> Option<Mono> {
+        self.fell_silent.as_ref().filter(|_| self.broke).map(|((from, _), _)| *from)
+    }
+
     /// Without the responder's place it is not measured any further, whatever the cause.
     fn end_without_place(&mut self, cause: Cause) {
         let Some(session) = &mut self.session else { return };

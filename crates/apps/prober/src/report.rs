@@ -109,6 +109,8 @@ pub(crate) struct Findings {
     pub(crate) longest_pause: Option<Span>,
     /// For how long nothing came of the responder, over no connection, until it was there again.
     pub(crate) outlived: Option<Span>,
+    /// After which time of the run nothing came any more, where its session ended of that.
+    pub(crate) silent_after: Option<Span>,
     /// Its session was given up in a silence that the other version shared.
     pub(crate) is_silence_shared: bool,
     /// Each of its streams of datagrams stopped after so many bytes.
@@ -274,6 +276,7 @@ pub(crate) fn finish(
     for (lane, found) in lanes.iter().zip(findings.iter_mut()) {
         (found.longest_pause, found.outlived) = (lane.longest_pause(), lane.outlived());
         found.volume = Volume::of(lane.version, &found.udp);
+        found.silent_after = lane.fell_silent_at().map(|at| at - opened.began_at);
     }
     lane::note_common_silence(&mut lanes);
     let losses: Vec<(IpVersion, Share)> = lanes

@@ -140,6 +140,9 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     if in_vain {
         course.left_out.no_time_is_enough();
     }
+    if stop.is_raised() {
+        course.left_out.was_stopped();
+    }
     let asked = request.budget + path_time;
     // The header's figure has the end of the sessions in it, and the wait for others.
     let told = (record.elapsed - waited).max(took);
@@ -311,8 +314,8 @@ impl Course {
         let longer = (takes > budget + budget / 20)
             .then(|| format!("it takes about {} instead of {asked}", whole_seconds(takes + path_time)));
         if let Some(round_trip) = round_trip {
-            let enough =
-                run.lanes.iter().all(has_healthy_udp).then(|| seconds(done + done / 10 + plan.enough));
+            let is_known = run.lanes.iter().all(has_healthy_udp);
+            let enough = if is_known { Ok(done + done / 10 + plan.enough) } else { Err(left_out::UNKNOWN) };
             let phases = plan.extent.left_out(self.ask);
             self.left_out.plan(budget, round_trip, phases, enough);
             let note = self.left_out.announcement(plan.rounds, self.ask.rounds, longer);

@@ -7,7 +7,7 @@ mod standing;
 use netaware_probe::compare::{self, Loads, RoundSamples, Share};
 use netaware_probe::loss_split;
 use netaware_record::{
-    Comparison, Direction, IpVersion, Metric, Outcome, ReceiverTick, Side, TcpResult, UdpResult,
+    Comparison, Direction, IpVersion, Metric, Outcome, ReceiverTick, Side, TcpResult, UdpResult, Use,
     VersionResult,
 };
 use netaware_units::{BitRate, Span};
@@ -31,7 +31,26 @@ pub(super) fn compare(versions: &[VersionResult], findings: &[Findings]) -> Opti
     debug_assert_eq!((v4.version, v6.version), (IpVersion::V4, IpVersion::V6));
     let pair = Pair { v4, v6, f4, f6 };
     let reasons = Reasons::of(&pair);
-    Some(compare::compare(&pair.samples(), reasons.standings(&pair)))
+    let mut comparison = compare::compare(&pair.samples(), reasons.standings(&pair));
+    let bulk = comparison.verdicts.iter_mut().find(|verdict| verdict.purpose == Use::Bulk);
+    if let (Some(bulk), Some(way)) = (bulk, way_without_tcp([v4, v6])) {
+        let note = format!("; TCP {} carried nothing over either version", way.name());
+        bulk.because.push_str(&note);
+    }
+    Some(comparison)
+}
+
+/// The only direction in which TCP carried nothing over either version, though it was tried.
+fn way_without_tcp(versions: [&VersionResult; 2]) -> Option<Direction> {
+    let is_silent = |direction: &Direction| {
+        versions.iter().all(|result| {
+            let mut own = result.tcp.iter().filter(|tcp| tcp.pedigree.direction == *direction).peekable();
+            own.peek().is_some() && own.all(TcpResult::carried_nothing)
+        })
+    };
+    let silent: Vec<Direction> = BULK.into_iter().filter(is_silent).collect();
+    // Where nothing came either way, the verdict is about that already.
+    if let [way] = silent[..] { Some(way) } else { None }
 }
 
 struct Pair<'a> {
@@ -293,4 +312,33 @@ fn losses(found: &Findings, direction: Direction) -> Rounds {
         loss_split::per_tick(&ticks)
     };
     rounds.map(|round| of_round(&round.ended.receiver_ticks)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_units::ByteCount;
+
+    use super::super::ends::tests::transfer;
+    use super::*;
+
+    /// A black hole on the way down of both versions was in none of the verdicts.
+    #[test]
+    fn a_direction_in_which_tcp_carried_nothing_over_either_version_is_in_the_verdict() {
+        let result = |version, silent: &[Direction]| {
+            let tcp = BULK.map(|way| {
+                let bytes = if silent.contains(&way) { 0 } else { 1_000_000 };
+                TcpResult { goodput: None, bytes: Some(ByteCount(bytes)), ..transfer(way, 4) }
+            });
+            VersionResult { tcp: tcp.into(), ..VersionResult::new(version) }
+        };
+        let way = |v4: &[Direction], v6: &[Direction]| {
+            way_without_tcp([&result(IpVersion::V4, v4), &result(IpVersion::V6, v6)])
+        };
+        let (down, up) = (Direction::Reverse, Direction::Forward);
+        assert_eq!(way(&[down], &[down]), Some(down));
+        assert_eq!(way(&[down], &[down, up]), Some(down));
+        assert_eq!(way(&[down], &[up]), None);
+        assert_eq!(way(&[down, up], &[down, up]), None);
+        assert_eq!(way_without_tcp([&VersionResult::new(IpVersion::V4); 2]), None);
+    }
 }

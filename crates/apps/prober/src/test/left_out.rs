@@ -3,6 +3,8 @@
 
 use netaware_units::Span;
 
+use super::{seconds, whole_seconds};
+
 /// Of one test.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LeftOut {
@@ -13,6 +15,14 @@ pub(super) struct LeftOut {
     pub(super) phases: Vec<String>,
 }
 
+/// The time limit with which everything would be run, or why nobody knows one.
+pub(super) type Enough = Result<Span, &'static str>;
+
+/// A path that drops datagrams for good takes an unknown time.
+pub(super) const UNKNOWN: &str =
+    "how much time it takes is not known, because not all datagrams come through";
+const IN_VAIN: &str = "more time does not help, because TCP carried nothing";
+
 /// Known when the plan is made.
 #[derive(Debug, Clone)]
 struct Planned {
@@ -20,19 +30,17 @@ struct Planned {
     /// Of the slowest path.
     round_trip: Span,
     phases: Option<&'static str>,
-    /// The time limit with which everything would be run, where more time helps.
-    enough: Option<String>,
+    enough: Enough,
 }
 
 impl LeftOut {
-    /// What is left out by plan of a path with this round trip. `enough` is the time limit with
-    /// which all of it would be run; absent where more time is not what is missing.
+    /// What is left out by plan of a path with this round trip.
     pub(super) fn plan(
         &mut self,
         budget: Span,
         round_trip: Span,
         phases: Option<&'static str>,
-        enough: Option<String>,
+        enough: Enough,
     ) {
         self.planned = Some(Planned { budget, round_trip, phases, enough });
     }
@@ -40,8 +48,13 @@ impl LeftOut {
     /// Nothing was carried, whatever the time.
     pub(super) fn no_time_is_enough(&mut self) {
         if let Some(planned) = &mut self.planned {
-            planned.enough = None;
+            planned.enough = Err(IN_VAIN);
         }
+    }
+
+    /// Somebody ended the test: what is missing is not missing for want of time.
+    pub(super) fn was_stopped(&mut self) {
+        self.planned = None;
     }
 
     /// What a person has to know before the test goes on, if anything: `longer` says how long it
@@ -65,19 +78,23 @@ impl LeftOut {
 
 impl Planned {
     fn said(&self, rounds: u16, asked: u16, longer: Option<String>) -> Option<String> {
+        // The time was enough for all of it: what is missing ended for another reason.
+        if longer.is_none() && self.enough.is_ok_and(|enough| whole_seconds(enough) <= self.budget) {
+            return None;
+        }
         let rounds = (rounds < asked).then(|| format!("rounds: {rounds} instead of {asked}"));
         let phases = self.phases.map(|what| format!("left out: {what}"));
         let what: Vec<String> = [rounds, phases, longer].into_iter().flatten().collect();
         if what.is_empty() {
             return None;
         }
-        let Self { budget, round_trip, .. } = self;
-        let enough = self
-            .enough
-            .as_ref()
-            .map_or(String::new(), |enough| format!("; -t {enough} would be enough for all of it"));
+        let Self { budget, round_trip, enough, .. } = self;
+        let enough = match enough {
+            Ok(enough) => format!("-t {} would be enough for all of it", seconds(*enough)),
+            Err(why) => (*why).to_owned(),
+        };
         Some(format!(
-            "{budget} is too short for the whole test on a path with a round trip of {round_trip}; {}{enough}",
+            "{budget} is too short for the whole test on a path with a round trip of {round_trip}; {}; {enough}",
             what.join("; ")
         ))
     }
@@ -110,7 +127,7 @@ mod tests {
 
     fn planned(phases: Option<&'static str>) -> LeftOut {
         let mut left_out = LeftOut::default();
-        left_out.plan(Span::from_secs(15), Span::from_millis(24), phases, Some("24s".to_owned()));
+        left_out.plan(Span::from_secs(15), Span::from_millis(24), phases, Ok(Span::from_secs(24)));
         left_out
     }
 
@@ -161,12 +178,23 @@ mod tests {
     #[test]
     fn no_time_is_called_enough_where_more_time_is_not_what_is_missing() {
         let mut hole = LeftOut::default();
-        hole.plan(Span::from_secs(15), Span::from_millis(24), None, None);
+        hole.plan(Span::from_secs(15), Span::from_millis(24), None, Err(UNKNOWN));
         let mut late = planned(None);
         late.no_time_is_enough();
-        for left_out in [hole, late] {
+        for (left_out, why) in [(hole, UNKNOWN), (late, IN_VAIN)] {
             let [warning] = &left_out.warnings(1, 2)[..] else { panic!() };
-            assert!(!warning.contains("enough"), "{warning}");
+            assert!(!warning.contains("enough") && warning.ends_with(why), "{warning}");
         }
+    }
+
+    /// A test of 15 s that was ended with Ctrl-C said that 8 s would have been enough.
+    #[test]
+    fn a_test_that_was_ended_early_is_not_said_to_have_had_too_little_time() {
+        let mut stopped = planned(None);
+        stopped.was_stopped();
+        assert_eq!(stopped.warnings(1, 2), Vec::<String>::new());
+        let mut died = LeftOut::default();
+        died.plan(Span::from_secs(15), Span::from_millis(1), None, Ok(Span::from_secs(8)));
+        assert_eq!(died.warnings(1, 2), Vec::<String>::new());
     }
 }

@@ -32,6 +32,8 @@ pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::R
     let ended = match record.outcome {
         Outcome::Complete => "",
         Outcome::Interrupted => ", interrupted: the figures hold for the shorter time",
+        // A phase that failed does not end the others.
+        Outcome::Failed if record.is_measured() => "; part of it failed",
         Outcome::Failed => ", ended early by a failure",
     };
     writeln!(out, "{}", paragraph("  took       ", &format!("{}{ended}", record.elapsed)))

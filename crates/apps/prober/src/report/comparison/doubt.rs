@@ -29,9 +29,10 @@ impl Pair<'_> {
             Metric::UdpLoss if self.has_dead_stream(direction) => None,
             Metric::UdpLoss => self
                 .volumes()
-                .or_else(|| unlike_rates(self.v4, self.v6, direction))
                 .or_else(|| self.silence(direction))
                 .or_else(|| self.udp_outage(direction))
+                .or_else(|| self.lost_within_a_pause(direction))
+                .or_else(|| unlike_rates(self.v4, self.v6, direction))
                 .or_else(|| self.changed())
                 .or_else(|| self.fell(metric, direction))
                 .or_else(|| self.udp_changed(direction)),
@@ -111,6 +112,23 @@ impl Pair<'_> {
             let silence =
                 rounds.filter(|round| fell_into_silence(round)).filter_map(|it| it.silence).max()?;
             Some(format!("over {} nothing at all came for {silence}, as in an outage", result.version.name()))
+        })
+    }
+
+    /// That all of a stream was lost in less time than one in which its control connection was
+    /// silent: the path may have been out for all of it, and no rate loses every datagram.
+    fn lost_within_a_pause(&self, direction: Direction) -> Option<String> {
+        [(self.v4, self.f4), (self.v6, self.f6)].into_iter().find_map(|(result, found)| {
+            let lost_all = share(result, direction).is_some_and(|share| share.part == share.of);
+            let rounds = found.udp.iter().filter(|round| round.order.plan.direction == direction);
+            let sent = rounds.filter_map(|round| Some(round.ended.udp_sender.as_ref()?.elapsed));
+            let longest = sent.max()?;
+            (lost_all && found.longest_pause.is_some_and(|pause| longest <= pause)).then(|| {
+                format!(
+                    "over {} all datagrams of {longest} were lost, as in an outage",
+                    result.version.name()
+                )
+            })
         })
     }
 
@@ -366,6 +384,33 @@ mod tests {
         assert_eq!(doubt(900, false), None, "it lasted 1 s");
         let silent = doubt(3_000, true).unwrap();
         assert_eq!(silent, "over IPv6 nothing at all came for 3.00 s, as in an outage");
+    }
+
+    /// Of 245 datagrams that an outage took, the cause was said to be that the other version's
+    /// stream had another rate.
+    #[test]
+    fn an_outage_that_took_a_whole_short_stream_is_not_blamed_on_unlike_rates() {
+        let of = |version, received: u64, planned| {
+            let rounds = [outages::tests::stream(Direction::Forward, vec![], received)];
+            let mut result = VersionResult::new(version);
+            let path = Path { version, across: Across::Network };
+            result.udp.extend(crate::report::udp::results(path, &rounds));
+            result.udp[0].planned = Some(BitRate(planned));
+            result
+        };
+        let (v4, v6) = (of(IpVersion::V4, 0, 9_250_000), of(IpVersion::V6, 1000, 7_600_000));
+        let doubt = |pause| {
+            let f4 = Findings {
+                udp: vec![outages::tests::stream(Direction::Forward, vec![], 0)],
+                longest_pause: Some(Span::from_millis(pause)),
+                ..Findings::default()
+            };
+            let pair = Pair { v4: &v4, v6: &v6, f4: &f4, f6: &Findings::default() };
+            pair.doubt(Metric::UdpLoss, Direction::Forward)
+        };
+        let want = "over IPv4 all datagrams of 1.00 s were lost, as in an outage";
+        assert_eq!(doubt(1_500).as_deref(), Some(want));
+        assert_eq!(doubt(900), None, "messages came meanwhile");
     }
 
     /// 26 % that an outage took from the end of a stream were said to be of a rate that the path

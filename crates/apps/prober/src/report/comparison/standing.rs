@@ -12,6 +12,7 @@ use crate::transfer::TcpRound;
 
 /// What a [`Standing`] borrows.
 pub(super) struct Reasons {
+    died: [Option<String>; 2],
     lacks: [Vec<Use>; 2],
     cut: [Option<String>; 2],
     failed: [Vec<Use>; 2],
@@ -20,6 +21,7 @@ pub(super) struct Reasons {
 impl Reasons {
     pub(super) fn of(pair: &Pair<'_>) -> Self {
         Self {
+            died: [died_alone(pair.v4, pair.f4, pair.v6), died_alone(pair.v6, pair.f6, pair.v4)],
             lacks: [pair.v4, pair.v6].map(lacks),
             cut: [cut_by_path(pair.v4, pair.f4, pair.f6), cut_by_path(pair.v6, pair.f6, pair.f4)],
             failed: [pair.v4, pair.v6].map(failed),
@@ -34,7 +36,9 @@ impl Reasons {
             let (result, found) = both[n];
             Standing {
                 // A silence that the other one outlived says nothing of either.
-                out: out[n].filter(|_| !found.is_silence_shared || out[1 - n].is_some()),
+                out: out[n]
+                    .filter(|_| !found.is_silence_shared || out[1 - n].is_some())
+                    .or(self.died[n].as_deref()),
                 is_broken: result.unreachable.is_some(),
                 stalled: stalled(result).or(self.cut[n].as_deref()),
                 lacks: &self.lacks[n],
@@ -129,8 +133,15 @@ fn largest_stream(round: &TcpRound) -> Option<ByteCount> {
     told.or_else(counted)
 }
 
-/// A version that broke half-way has figures all the same; only one without any is out of the
-/// comparison.
+/// That nothing came any more over a version until the end, while the other one went on: figures of
+/// the time before do not make it as good. A silence of both says nothing of either.
+fn died_alone(result: &VersionResult, found: &Findings, other: &VersionResult) -> Option<String> {
+    let unreachable = result.unreachable.as_ref()?;
+    let after = found.silent_after.filter(|_| !found.is_silence_shared && other.unreachable.is_none())?;
+    Some(format!("nothing came any more {after} after the begin: {}", unreachable.reason))
+}
+
+/// A version that broke half-way has figures all the same; one without any is out of the comparison.
 fn unreached(result: &VersionResult) -> Option<&str> {
     let measured = result.latency.is_some()
         || !result.tcp.is_empty()
@@ -158,6 +169,32 @@ mod tests {
 
     fn found(tcp: Vec<TcpRound>) -> Findings {
         Findings { tcp, ..Findings::default() }
+    }
+
+    /// The way back of IPv6 was gone for more than half of a test, and "no difference" was shown.
+    #[test]
+    fn a_version_that_died_alone_is_not_no_difference_to_the_one_that_went_on() {
+        let reason = "nothing heard for 4.24 s".to_owned();
+        let lost = |version| VersionResult {
+            unreachable: Some(Unreachable {
+                stage: String::new(),
+                reason: reason.clone(),
+                advice: String::new(),
+            }),
+            ..VersionResult::new(version)
+        };
+        let silent = |is_silence_shared| Findings {
+            silent_after: Some(Span::from_millis(7_100)),
+            is_silence_shared,
+            ..Findings::default()
+        };
+        let (v6, v4) = (lost(IpVersion::V6), VersionResult::new(IpVersion::V4));
+        let want = "nothing came any more 7.10 s after the begin: nothing heard for 4.24 s";
+        assert_eq!(died_alone(&v6, &silent(false), &v4).as_deref(), Some(want));
+        assert_eq!(died_alone(&v6, &silent(true), &v4), None);
+        assert_eq!(died_alone(&v6, &silent(false), &lost(IpVersion::V4)), None);
+        assert_eq!(died_alone(&v4, &silent(false), &v6), None);
+        assert_eq!(died_alone(&v6, &Findings::default(), &v4), None, "its session was not silent");
     }
 
     /// A version of which transfers had failed was preferred as a whole.
