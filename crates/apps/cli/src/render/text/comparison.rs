@@ -41,7 +41,12 @@ pub(super) fn write(
             Preference::NotCompared => "not compared",
         };
         let lead = format!("  {}", padded(verdict.purpose.name(), 15));
-        let text = format!("{advice}: {}", verdict.because);
+        // What is not known comes first, and nothing was shown or not shown then.
+        let text = if verdict.because.starts_with("not decided: ") {
+            verdict.because.clone()
+        } else {
+            format!("{advice}: {}", verdict.because)
+        };
         let shown = paragraph(&lead, text.trim_end_matches([':', ' ']));
         let decided = matches!(verdict.prefer, Preference::V4 | Preference::V6);
         let painted = if decided { shown.replacen(advice, &paint.good(advice), 1) } else { shown };

@@ -10,14 +10,15 @@
 //! in the direction compared and in the one in which it was seen. **Biased**: a version that is
 //! less than half as fast in both directions and was measured after the other one had met something
 //! of its own, such as a limit for UDP alone, is not shown to be slower. A path that became faster
-//! is not seen, nor a change between two turns that no transfer met.
+//! is not seen, nor a change between two turns that no transfer met: in one round
+//! [`Pair::one_after_the_other`] doubts what either would look like.
 
 use netaware_record::{Direction, Metric, VersionResult};
 use netaware_units::{BitRate, Mono, SendRate};
 
 use super::super::rounds::is_far_below;
 use super::super::{Findings, tcp, udp};
-use super::{Pair, is_outage};
+use super::{Pair, idle_round_trip, is_outage};
 use crate::transfer::{TcpRound, UdpRound};
 
 /// What a transfer over TCP carried, into which no outage fell.
@@ -72,7 +73,7 @@ impl Pair<'_> {
 }
 
 /// When the transfers began of which a metric is.
-fn began(found: &Findings, metric: Metric, direction: Direction) -> Vec<Mono> {
+pub(super) fn began(found: &Findings, metric: Metric, direction: Direction) -> Vec<Mono> {
     if metric == Metric::UdpLoss {
         let rounds = found.udp.iter().filter(|round| round.order.plan.direction == direction);
         return rounds.filter_map(|round| round.ended.began_at).collect();
@@ -89,7 +90,7 @@ fn began(found: &Findings, metric: Metric, direction: Direction) -> Vec<Mono> {
 
 /// Returns what the transfers over TCP of one version carried, in the order run.
 fn carried(result: &VersionResult, found: &Findings) -> Vec<Carried> {
-    let round_trip = result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50).unwrap_or_default();
+    let round_trip = idle_round_trip(result).unwrap_or_default();
     let of = |round: &TcpRound| {
         let seen = tcp::seen(round, round_trip);
         Some(Carried {

@@ -17,7 +17,8 @@ pub(super) fn slowing_down<'a>(rounds: impl IntoIterator<Item = &'a MeasuredRoun
         let credit: ByteCount = half.iter().take(fast + 1).map(|tick| tick.bytes).sum();
         let (first, later) = (BitRate(first as u64), BitRate(later as u64));
         Some(format!(
-            "it fell for good from {first} to {later} after {credit}, as behind a token bucket that is empty then"
+            "it fell for good from {first} to {later} after {credit}: a token bucket was empty then, or the path became \
+             slower"
         ))
     })
 }
