@@ -206,6 +206,21 @@ mod tests {
         assert_eq!(reasons(&metrics), want);
     }
 
+    /// "No difference shown", of 28.9 against 2.87 Mbit/s in one round.
+    #[test]
+    fn a_verdict_that_is_not_decided_is_not_said_to_show_no_difference() {
+        let verdict = netaware_record::Verdict {
+            purpose: netaware_record::Use::Bulk,
+            prefer: Preference::NoDifferenceShown,
+            because: "not decided: one round".to_owned(),
+        };
+        let found = Comparison { metrics: Vec::new(), verdicts: vec![verdict] };
+        let mut out = Vec::new();
+        write(&mut out, &found, &[], Paint::PLAIN).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("not decided: one round") && !text.contains("no difference"), "{text}");
+    }
+
     #[test]
     fn a_rate_of_both_versions_that_was_not_compared_is_named_with_its_reason() {
         let record = crate::render::fixture::test();
