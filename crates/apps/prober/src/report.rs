@@ -306,6 +306,12 @@ pub(crate) fn finish(
         path_rates::mark_peaks(&mut result, &tcp::cut(&found.tcp));
         versions.push(result);
     }
+    for way in [Direction::Reverse, Direction::Forward] {
+        if comparison::fell_over_both(&versions, findings, way) {
+            let results = versions.iter_mut().flat_map(|result| &mut result.tcp);
+            results.filter(|tcp| tcp.pedigree.direction == way).for_each(tcp::blame_the_path);
+        }
+    }
     for (result, found) in versions.iter().zip(findings) {
         let name = result.version.name();
         warnings.extend(tcp::warnings(&found.tcp).into_iter().map(|warning| format!("{name}: {warning}")));

@@ -19,6 +19,7 @@ use crate::request::Transport;
 use crate::transfer::TcpRound;
 
 pub(super) use doubt::{did_not_last, is_outage};
+pub(super) use fall::fell_over_both;
 use standing::Reasons;
 
 /// Rounds of samples of one version.

@@ -138,6 +138,27 @@ fn falls(result: &VersionResult, found: &Findings, carried: &[Carried]) -> Vec<F
     carried.iter().enumerate().filter_map(of_tcp).chain(found.udp.iter().filter_map(of_udp)).collect()
 }
 
+/// Whether a transfer over TCP fell at a time at which both versions became slower for good in this
+/// direction, whatever each of them had sent: no credit of one of them was used up then.
+pub(in crate::report) fn fell_over_both(
+    versions: &[VersionResult],
+    findings: &[Findings],
+    direction: Direction,
+) -> bool {
+    let of_way = |(result, found): (&VersionResult, &Findings)| -> Vec<Carried> {
+        carried(result, found).into_iter().filter(|it| it.direction == direction).collect()
+    };
+    let each: Vec<Vec<Carried>> = versions.iter().zip(findings).map(of_way).collect();
+    let has_fallen = |own: &Vec<Carried>, at: Mono| {
+        let level = |it: &Carried| it.fell.map_or(it.rate, |(before, _)| before);
+        let before = own.iter().filter(|it| it.began_at <= at).map(level).max();
+        let after = own.iter().filter(|it| it.began_at > at).map(level).max();
+        before.zip(after).is_some_and(|(before, after)| is_far_below(after, before))
+    };
+    let mut falls = each.iter().flatten().filter(|it| it.fell.is_some());
+    each.len() > 1 && falls.any(|fall| each.iter().all(|own| has_fallen(own, fall.began_at)))
+}
+
 /// Whether it is known to have lasted in this direction, and not known to have passed in its own.
 fn has_lasted(fall: &Fall, all: &[&Carried], direction: Direction) -> bool {
     let is_lower_in = |way: Direction| {
@@ -215,6 +236,21 @@ mod tests {
     fn doubt(f4: &Findings, f6: &Findings, direction: Direction) -> Option<String> {
         let [v4, v6] = [IpVersion::V4, IpVersion::V6].map(VersionResult::new);
         Pair { v4: &v4, v6: &v6, f4, f6 }.fell(Metric::TcpParallel, direction)
+    }
+
+    /// The path became slower for good in a turn of IPv6, and a token bucket was said to be empty.
+    #[test]
+    fn a_fall_that_both_versions_met_is_no_bucket_of_one() {
+        let fell: Vec<u64> = [[20; 6].as_slice(), &[1; 14]].concat();
+        let both = |v4_after: &[u64], v6_after: &[u64]| {
+            let f4 = found(vec![tcp(0, Reverse, 1, &[20; 20]), tcp(30, Reverse, 1, v4_after)], vec![]);
+            let f6 = found(vec![tcp(10, Reverse, 1, &fell), tcp(20, Reverse, 1, v6_after)], vec![]);
+            let versions = [IpVersion::V4, IpVersion::V6].map(VersionResult::new);
+            fell_over_both(&versions, &[f4, f6], Reverse)
+        };
+        assert!(both(&[1; 20], &[1; 20]));
+        assert!(!both(&[20; 20], &[1; 20]), "IPv4 is as it was");
+        assert!(!both(&[1; 20], &fell), "the credit was there again");
     }
 
     /// 20 Mbit/s that fell to 1 in the last stream of IPv4: IPv4 was preferred for 19.4 against
