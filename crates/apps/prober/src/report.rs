@@ -192,6 +192,8 @@ pub(crate) struct Opening {
     request: Request,
     started_at: Wall,
     began_at: Mono,
+    /// How a person gets more rounds.
+    more: Option<String>,
 }
 
 impl Opening {
@@ -203,7 +205,12 @@ impl Opening {
             own_responder: target.own_responder,
             options,
         };
-        Self { command, request, started_at: clock::wall(), began_at: clock::now() }
+        Self { command, request, started_at: clock::wall(), began_at: clock::now(), more: None }
+    }
+
+    /// Fewer rounds were run than asked for, and this is how a person gets all of them.
+    pub(crate) fn advise(&mut self, more: Option<String>) {
+        self.more = more;
     }
 
     /// The plan left these out, and said so: nobody expects a figure of them.
@@ -302,6 +309,12 @@ pub(crate) fn finish(
         path_rates::mark_peaks(&mut result, &tcp::cut(&found.tcp));
         versions.push(result);
     }
+    for way in [Direction::Reverse, Direction::Forward] {
+        if comparison::fell_over_both(&versions, findings, way) {
+            let results = versions.iter_mut().flat_map(|result| &mut result.tcp);
+            results.filter(|tcp| tcp.pedigree.direction == way).for_each(tcp::blame_the_path);
+        }
+    }
     for (result, found) in versions.iter().zip(findings) {
         let name = result.version.name();
         warnings.extend(tcp::warnings(&found.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
@@ -336,7 +349,7 @@ pub(crate) fn finish(
     let class =
         opened.request.options.get("dscp").filter(|_| versions.iter().any(VersionResult::has_figures));
     warnings.extend(class.map(|class| not_looked_at(class)));
-    let comparison = comparison::compare(&versions, findings);
+    let comparison = comparison::compare(&versions, findings, opened.more.as_deref());
     let mut record = Record { responder, comparison, ..opened.record(told, versions, warnings, &local) };
     record.settle();
     let is_explained = |missing: &String| {

@@ -126,6 +126,7 @@ pub fn test(request: &TestRequest, stop: &StopFlag, progress: &mut dyn FnMut(Pro
     if let Some(what) = planned.left_out(course.ask) {
         opened.leave_out(what);
     }
+    opened.advise(course.left_out.more_rounds(course.rounds_run, course.ask.rounds));
     let mut record = report::finish(opened, lanes, &mut findings, stop);
     // Data connections that could not be opened leave no result that could tell.
     let has_no_tcp = record.versions.iter().all(|version| version.tcp.is_empty());

@@ -3,6 +3,7 @@
 mod doubt;
 mod fall;
 mod standing;
+mod undecided;
 
 use netaware_probe::compare::{self, Loads, RoundSamples, Share};
 use netaware_probe::loss_split;
@@ -19,19 +20,26 @@ use crate::request::Transport;
 use crate::transfer::TcpRound;
 
 pub(super) use doubt::{did_not_last, is_outage};
+pub(super) use fall::fell_over_both;
 use standing::Reasons;
 
 /// Rounds of samples of one version.
 type Rounds = Vec<Vec<f64>>;
 
-/// Compares what both versions have; `None` when only one was asked for.
-pub(super) fn compare(versions: &[VersionResult], findings: &[Findings]) -> Option<Comparison> {
+/// Compares what both versions have; `None` when only one was asked for. `more` says how a person
+/// gets more rounds, where that is known.
+pub(super) fn compare(
+    versions: &[VersionResult],
+    findings: &[Findings],
+    more: Option<&str>,
+) -> Option<Comparison> {
     let [v4, v6] = versions else { return None };
     let [f4, f6] = findings else { return None };
     debug_assert_eq!((v4.version, v6.version), (IpVersion::V4, IpVersion::V6));
     let pair = Pair { v4, v6, f4, f6 };
     let reasons = Reasons::of(&pair);
     let mut comparison = compare::compare(&pair.samples(), reasons.standings(&pair));
+    undecided::lead(&pair, &mut comparison, more);
     let bulk = comparison.verdicts.iter_mut().find(|verdict| verdict.purpose == Use::Bulk);
     if let (Some(bulk), Some(way)) = (bulk, way_without_tcp([v4, v6])) {
         let note = format!("; TCP {} carried nothing over either version", way.name());
@@ -107,8 +115,7 @@ impl Pair<'_> {
             if is_queued {
                 return Vec::new();
             }
-            let idle = result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
-            [from_result(result), from_findings(found, idle)].concat()
+            [from_result(result), from_findings(found, idle_round_trip(result))].concat()
         };
         let share = |result| match metric {
             Metric::UdpLoss => share(result, direction),
@@ -149,8 +156,6 @@ impl Pair<'_> {
     /// The transfers that a metric depends on.
     fn loads(&self, metric: Metric, direction: Direction) -> Option<Loads> {
         let both = [(self.v4, self.f4), (self.v6, self.f6)];
-        let of_idle =
-            |result: &VersionResult| result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50);
         let beside = match metric {
             Metric::TcpParallel => Some(Metric::TcpSingle),
             Metric::TcpSingle => Some(Metric::TcpParallel),
@@ -166,7 +171,7 @@ impl Pair<'_> {
         };
         let observed = both.map(|(result, found)| match metric {
             Metric::UdpLoss => udp_time(found, direction),
-            _ => tcp_time(found, metric, direction, of_idle(result)),
+            _ => tcp_time(found, metric, direction, idle_round_trip(result)),
         });
         let rate_of =
             |metric: Metric, n: usize| transfers(both[n].0, metric, direction).find_map(|tcp| tcp.goodput);
@@ -190,6 +195,11 @@ impl Pair<'_> {
         };
         by_host(self.v4) || by_host(self.v6)
     }
+}
+
+/// The median round trip of a version without load.
+fn idle_round_trip(result: &VersionResult) -> Option<Span> {
+    result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50)
 }
 
 fn udp(result: &VersionResult, direction: Direction) -> impl Iterator<Item = &UdpResult> {

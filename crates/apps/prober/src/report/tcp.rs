@@ -25,7 +25,7 @@ use super::route::Shift;
 use super::{Load, Path, latency, worst};
 use crate::transfer::{TcpOrder, TcpRound};
 
-pub(super) use bucket::{fell_behind, fell_within};
+pub(super) use bucket::{blame_the_path, fell_behind, fell_within};
 use count::{count_of_all, planned};
 pub(super) use count::{cut, measured, own_round_trip, slices};
 pub(super) use notes::{did_not_run, streams, warnings};

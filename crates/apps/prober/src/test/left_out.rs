@@ -63,6 +63,13 @@ impl LeftOut {
         self.planned.as_ref()?.said(rounds, asked, longer)
     }
 
+    /// What gives all rounds that were asked for, so many `rounds` having been run.
+    pub(super) fn more_rounds(&self, rounds: u16, asked: u16) -> Option<String> {
+        let is_planned = rounds < asked && self.rounds_for.is_none();
+        let enough = self.planned.as_ref()?.enough.as_ref().filter(|_| is_planned)?;
+        Some(format!("-t {enough} gives {asked} rounds"))
+    }
+
     /// The sentences of the record, so many `rounds` having been run.
     pub(super) fn warnings(self, rounds: u16, asked: u16) -> Vec<String> {
         // Nobody misses the rounds of a test that was stopped before its first.
@@ -141,6 +148,8 @@ mod tests {
         );
         assert_eq!(planned(None).warnings(2, 2), Vec::<String>::new());
         assert_eq!(planned(None).warnings(1, 2), [said]);
+        assert_eq!(planned(None).more_rounds(1, 2).as_deref(), Some("-t 24s gives 2 rounds"));
+        assert_eq!(planned(None).more_rounds(2, 2), None);
         let on_the_way = LeftOut { rounds_for: Some("it took long".to_owned()), ..planned(None) };
         assert_eq!(on_the_way.clone().warnings(2, 2), Vec::<String>::new());
         assert_eq!(on_the_way.warnings(1, 2), ["rounds from 2 on were left out: it took long"]);

@@ -41,7 +41,12 @@ pub(super) fn write(
             Preference::NotCompared => "not compared",
         };
         let lead = format!("  {}", padded(verdict.purpose.name(), 15));
-        let text = format!("{advice}: {}", verdict.because);
+        // What is not known comes first, and nothing was shown or not shown then.
+        let text = if verdict.because.starts_with("not decided: ") {
+            verdict.because.clone()
+        } else {
+            format!("{advice}: {}", verdict.because)
+        };
         let shown = paragraph(&lead, text.trim_end_matches([':', ' ']));
         let decided = matches!(verdict.prefer, Preference::V4 | Preference::V6);
         let painted = if decided { shown.replacen(advice, &paint.good(advice), 1) } else { shown };
@@ -199,6 +204,21 @@ mod tests {
             "UDP loss, down: the streams had unlike rates",
         ];
         assert_eq!(reasons(&metrics), want);
+    }
+
+    /// "No difference shown", of 28.9 against 2.87 Mbit/s in one round.
+    #[test]
+    fn a_verdict_that_is_not_decided_is_not_said_to_show_no_difference() {
+        let verdict = netaware_record::Verdict {
+            purpose: netaware_record::Use::Bulk,
+            prefer: Preference::NoDifferenceShown,
+            because: "not decided: one round".to_owned(),
+        };
+        let found = Comparison { metrics: Vec::new(), verdicts: vec![verdict] };
+        let mut out = Vec::new();
+        write(&mut out, &found, &[], Paint::PLAIN).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("not decided: one round") && !text.contains("no difference"), "{text}");
     }
 
     #[test]

@@ -10,14 +10,15 @@
 //! in the direction compared and in the one in which it was seen. **Biased**: a version that is
 //! less than half as fast in both directions and was measured after the other one had met something
 //! of its own, such as a limit for UDP alone, is not shown to be slower. A path that became faster
-//! is not seen, nor a change between two turns that no transfer met.
+//! is not seen, nor a change between two turns that no transfer met: in one round
+//! [`Pair::one_after_the_other`] doubts what either would look like.
 
 use netaware_record::{Direction, Metric, VersionResult};
 use netaware_units::{BitRate, Mono, SendRate};
 
 use super::super::rounds::is_far_below;
 use super::super::{Findings, tcp, udp};
-use super::{Pair, is_outage};
+use super::{Pair, idle_round_trip, is_outage};
 use crate::transfer::{TcpRound, UdpRound};
 
 /// What a transfer over TCP carried, into which no outage fell.
@@ -72,7 +73,7 @@ impl Pair<'_> {
 }
 
 /// When the transfers began of which a metric is.
-fn began(found: &Findings, metric: Metric, direction: Direction) -> Vec<Mono> {
+pub(super) fn began(found: &Findings, metric: Metric, direction: Direction) -> Vec<Mono> {
     if metric == Metric::UdpLoss {
         let rounds = found.udp.iter().filter(|round| round.order.plan.direction == direction);
         return rounds.filter_map(|round| round.ended.began_at).collect();
@@ -89,7 +90,7 @@ fn began(found: &Findings, metric: Metric, direction: Direction) -> Vec<Mono> {
 
 /// Returns what the transfers over TCP of one version carried, in the order run.
 fn carried(result: &VersionResult, found: &Findings) -> Vec<Carried> {
-    let round_trip = result.latency.as_ref().and_then(|idle| idle.rtt).map(|rtt| rtt.p50).unwrap_or_default();
+    let round_trip = idle_round_trip(result).unwrap_or_default();
     let of = |round: &TcpRound| {
         let seen = tcp::seen(round, round_trip);
         Some(Carried {
@@ -135,6 +136,27 @@ fn falls(result: &VersionResult, found: &Findings, carried: &[Carried]) -> Vec<F
         has_fallen.then_some(Fall { at, direction, before: planned, seen })
     };
     carried.iter().enumerate().filter_map(of_tcp).chain(found.udp.iter().filter_map(of_udp)).collect()
+}
+
+/// Whether a transfer over TCP fell at a time at which both versions became slower for good in this
+/// direction, whatever each of them had sent: no credit of one of them was used up then.
+pub(in crate::report) fn fell_over_both(
+    versions: &[VersionResult],
+    findings: &[Findings],
+    direction: Direction,
+) -> bool {
+    let of_way = |(result, found): (&VersionResult, &Findings)| -> Vec<Carried> {
+        carried(result, found).into_iter().filter(|it| it.direction == direction).collect()
+    };
+    let each: Vec<Vec<Carried>> = versions.iter().zip(findings).map(of_way).collect();
+    let has_fallen = |own: &Vec<Carried>, at: Mono| {
+        let level = |it: &Carried| it.fell.map_or(it.rate, |(before, _)| before);
+        let before = own.iter().filter(|it| it.began_at <= at).map(level).max();
+        let after = own.iter().filter(|it| it.began_at > at).map(level).max();
+        before.zip(after).is_some_and(|(before, after)| is_far_below(after, before))
+    };
+    let mut falls = each.iter().flatten().filter(|it| it.fell.is_some());
+    each.len() > 1 && falls.any(|fall| each.iter().all(|own| has_fallen(own, fall.began_at)))
 }
 
 /// Whether it is known to have lasted in this direction, and not known to have passed in its own.
@@ -214,6 +236,21 @@ mod tests {
     fn doubt(f4: &Findings, f6: &Findings, direction: Direction) -> Option<String> {
         let [v4, v6] = [IpVersion::V4, IpVersion::V6].map(VersionResult::new);
         Pair { v4: &v4, v6: &v6, f4, f6 }.fell(Metric::TcpParallel, direction)
+    }
+
+    /// The path became slower for good in a turn of IPv6, and a token bucket was said to be empty.
+    #[test]
+    fn a_fall_that_both_versions_met_is_no_bucket_of_one() {
+        let fell: Vec<u64> = [[20; 6].as_slice(), &[1; 14]].concat();
+        let both = |v4_after: &[u64], v6_after: &[u64]| {
+            let f4 = found(vec![tcp(0, Reverse, 1, &[20; 20]), tcp(30, Reverse, 1, v4_after)], vec![]);
+            let f6 = found(vec![tcp(10, Reverse, 1, &fell), tcp(20, Reverse, 1, v6_after)], vec![]);
+            let versions = [IpVersion::V4, IpVersion::V6].map(VersionResult::new);
+            fell_over_both(&versions, &[f4, f6], Reverse)
+        };
+        assert!(both(&[1; 20], &[1; 20]));
+        assert!(!both(&[20; 20], &[1; 20]), "IPv4 is as it was");
+        assert!(!both(&[1; 20], &fell), "the credit was there again");
     }
 
     /// 20 Mbit/s that fell to 1 in the last stream of IPv4: IPv4 was preferred for 19.4 against

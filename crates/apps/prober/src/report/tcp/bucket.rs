@@ -16,11 +16,17 @@ pub(super) fn slowing_down<'a>(rounds: impl IntoIterator<Item = &'a MeasuredRoun
         let fast = half.iter().rposition(|tick| slice_rate(tick) * 2.0 > first + later)?;
         let credit: ByteCount = half.iter().take(fast + 1).map(|tick| tick.bytes).sum();
         let (first, later) = (BitRate(first as u64), BitRate(later as u64));
-        Some(format!(
-            "it fell for good from {first} to {later} after {credit}, as behind a token bucket that is empty then"
-        ))
+        Some(format!("it fell for good from {first} to {later} after {credit}: {BUCKET_OR_PATH}"))
     })
 }
+
+/// The fall within a transfer was one of the path, because the other version met it as well.
+pub(in crate::report) fn blame_the_path(tcp: &mut TcpResult) {
+    tcp.limit.evidence = tcp.limit.evidence.replace(BUCKET_OR_PATH, PATH);
+}
+
+const BUCKET_OR_PATH: &str = "a token bucket was empty then, or the path became slower";
+const PATH: &str = "the path became slower, over both versions";
 
 /// The rates at first and later, in bit/s, of a transfer that fell for good in its first half.
 fn fallen(ticks: &[ReceiverTick]) -> Option<(f64, f64)> {
