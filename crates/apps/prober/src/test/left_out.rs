@@ -66,8 +66,10 @@ impl LeftOut {
     /// What gives all rounds that were asked for, so many `rounds` having been run.
     pub(super) fn more_rounds(&self, rounds: u16, asked: u16) -> Option<String> {
         let is_planned = rounds < asked && self.rounds_for.is_none();
-        let enough = self.planned.as_ref()?.enough.as_ref().filter(|_| is_planned)?;
-        Some(format!("-t {enough} gives {asked} rounds"))
+        let planned = self.planned.as_ref().filter(|_| is_planned)?;
+        // A time that was given already would give no more.
+        let enough = planned.enough.ok().filter(|enough| whole_seconds(*enough) > planned.budget)?;
+        Some(format!("-t {} gives {asked} rounds", seconds(enough)))
     }
 
     /// The sentences of the record, so many `rounds` having been run.
