@@ -23,7 +23,7 @@ use super::watching::Watching;
 pub struct JoinCounts {
     /// Taken.
     pub taken: u64,
-    /// Came after their time had been settled: not used.
+    /// Came after packets of their time had been judged: not used.
     pub came_late: u64,
     /// Of a point that there is not, with a stamp before 1970 or further ahead of the collector
     /// than a period, a window and the clocks' greatest difference: not used.
@@ -51,6 +51,8 @@ pub struct Matcher {
     settled: Option<i64>,
     /// `settled` when the shelves were looked through last.
     looked: Option<i64>,
+    /// `settled` when packets were judged last, which a full memory forces as well.
+    judged: Option<i64>,
     now: Option<Wall>,
     /// `now` when it was told first.
     began: Option<i64>,
@@ -104,6 +106,7 @@ impl Matcher {
             open: OpenParts::new(settings.period, cells),
             settled: None,
             looked: None,
+            judged: None,
             now: None,
             began: None,
             counts: JoinCounts::default(),
@@ -120,7 +123,7 @@ impl Matcher {
     /// sighting twice is a duplicated packet: replayed reports must be kept out before.
     pub fn offer(&mut self, point: PointId, sightings: &[PacketSighting]) {
         let latest = self.now.map_or(FARTHEST, |now| self.latest(now));
-        let earliest = self.settled.unwrap_or(0);
+        let mut earliest = self.judged_until().unwrap_or(0);
         if usize::from(point.0) >= self.watching.len() {
             self.counts.absurd += sightings.len() as u64;
             return;
@@ -143,6 +146,7 @@ impl Matcher {
                 self.shelves.put(Entry::new(point.0, seen));
                 if self.shelves.held() > self.settings.most_sightings {
                     self.shed();
+                    earliest = self.judged_until().unwrap_or(0);
                 }
             }
         }
@@ -151,7 +155,8 @@ impl Matcher {
     /// All sightings of this point and period have been offered; it lost so many packets in it. A
     /// time that this is never said of is unobserved.
     pub fn watched(&mut self, point: PointId, period: Period, lost: u64) {
-        let from = period.from.0.max(self.settled.unwrap_or(i64::MIN));
+        // It watched the time of which its sightings are taken, and no other.
+        let from = period.from.0.max(self.judged_until().unwrap_or(i64::MIN));
         let at = usize::from(point.0);
         let Some(watching) = self.watching.get_mut(at) else { return };
         watching.add(from, period.until.0.min(FARTHEST), lost);
@@ -212,6 +217,7 @@ impl Matcher {
         let mut matcher = Self::new(settings).ok()?;
         let known = |at: i64| (at != i64::MIN).then_some(at);
         (matcher.settled, matcher.looked) = (known(source.instant()?), known(source.instant()?));
+        matcher.judged = matcher.settled;
         matcher.rules.blind_until = source.instant()?;
         let [taken, came_late, absurd, given_up, elsewhere] = [(); 5].map(|()| source.count_of_packets());
         matcher.counts = JoinCounts {
@@ -233,6 +239,15 @@ impl Matcher {
         source.is_empty().then_some(matcher)
     }
 
+    /// No sighting from this time on can be of a packet that was judged already, so it is taken,
+    /// although its point has reported on its time. That happens: a packet that lay in a ring is
+    /// handed over with the next period, and stamps jump back when a clock is set. Packets that
+    /// were judged began before `judged` less `hold`, and sightings of a packet are no further
+    /// apart than the window: `hold` is longer than that by what is taken off here.
+    fn judged_until(&self) -> Option<i64> {
+        self.judged.map(|judged| judged.saturating_sub(self.rules.patience + self.rules.apart))
+    }
+
     fn latest(&self, now: Wall) -> i64 {
         let ahead = self.settings.period.0 + self.rules.window + self.settings.clocks_apart.0;
         now.0.saturating_add(ahead).min(FARTHEST)
@@ -249,7 +264,7 @@ impl Matcher {
             periods(settled) > periods(looked) || settled.saturating_sub(looked) >= self.rules.window / 2
         });
         if due {
-            self.looked = Some(settled);
+            (self.looked, self.judged) = (Some(settled), Some(settled));
             self.look(begun_before, i64::MIN);
             let forget = begun_before.saturating_sub(self.rules.window);
             self.watching.iter_mut().for_each(|watching| watching.forget_before(forget));
@@ -262,6 +277,7 @@ impl Matcher {
     fn shed(&mut self) {
         let oldest = self.shelves.oldest(SHED).unwrap_or(i64::MAX);
         let begun_before = self.settled.map_or(i64::MIN, |settled| settled.saturating_sub(self.rules.hold));
+        self.judged = self.settled;
         self.look(begun_before, oldest);
         self.rules.blind_until = self.rules.blind_until.max(oldest);
     }
@@ -710,9 +726,42 @@ mod tests {
         let parts = matcher.advance(Wall(5_000_000));
         assert_eq!(parts.iter().map(|part| part.number).collect::<Vec<_>>(), [0]);
         assert_eq!(parts[0].cells[0].fates[0], fates(&[(0, Fate::UNOBSERVED)]));
-        offer(&mut matcher, &[3_999_999, 4_000_000]);
+        // Less patience and what clocks are apart.
+        offer(&mut matcher, &[3_999_889, 3_999_890]);
         let want = JoinCounts { taken: 3, came_late: 1, absurd: 5, held: 2, ..JoinCounts::default() };
         assert_eq!(matcher.counts(), want);
+    }
+
+    #[test]
+    fn a_sighting_that_came_after_the_report_of_its_time_is_no_loss_at_its_point() {
+        let mut matcher = matcher();
+        let report = |matcher: &mut Matcher, from: i64, until: i64| {
+            for point in [A, B] {
+                matcher.watched(point, Period { from: Wall(from), until: Wall(until) }, 0);
+            }
+        };
+        report(&mut matcher, 0, 10_000);
+        assert!(matcher.advance(Wall(20_000)).is_empty(), "the period is not over");
+        // From b to a, whose clock is 50 behind: by its own stamp a saw it before 10000.
+        matcher.offer(B, &[seen(1, 10_020, 64)]);
+        matcher.offer(A, &[seen(1, 9_980, 63)]);
+        report(&mut matcher, 10_000, 900_000);
+        let parts = matcher.finish();
+        assert_eq!(parts[0].cells[0].fates, [Vec::new(), fates(&[(10_020, 9_980)])]);
+        assert_eq!(matcher.counts(), JoinCounts { taken: 2, ..JoinCounts::default() });
+    }
+
+    #[test]
+    fn what_is_reported_late_is_watched_from_where_its_sightings_are_taken() {
+        let mut matcher = matcher();
+        matcher.watched(A, Period { from: Wall(0), until: Wall(10_000) }, 0);
+        matcher.watched(B, Period { from: Wall(0), until: Wall(5_000) }, 0);
+        assert!(matcher.advance(Wall(20_000_000_000)).is_empty(), "b is waited for");
+        assert_eq!(matcher.judged_until(), Some(4_890));
+        assert!(matcher.advance(Wall(60_000_000_000)).is_empty(), "nothing was seen");
+        assert_eq!(matcher.judged_until(), Some(29_999_999_890));
+        matcher.watched(B, Period { from: Wall(6_000), until: Wall(40_000_000_000) }, 0);
+        assert_eq!(matcher.watching[1].spans(), [&[(29_999_999_890, 40_000_000_000)][..]; 2]);
     }
 
     #[test]

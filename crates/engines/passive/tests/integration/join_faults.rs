@@ -121,6 +121,27 @@ fn what_comes_after_its_time_was_settled_changes_nothing() {
 }
 
 #[test]
+fn a_packet_that_was_handed_over_with_the_next_period_is_no_loss() {
+    let mut join = join(settings());
+    let mut joined = Vec::new();
+    for second in 1..9 {
+        let (from, until) = (second * 1000, (second + 1) * 1000);
+        // The last eight of each second lay in b's ring when it reported on that second.
+        let b_from = if second == 1 { from } else { from - 8 };
+        join.offer(A, &packets(from, until, 0));
+        join.offer(B, &packets(b_from, until - 8, 1));
+        for point in [A, B, C] {
+            watched(&mut join, point, from, until, 0);
+        }
+        joined.append(&mut join.advance(Wall(until * MS)));
+    }
+    join.offer(B, &packets(8992, 9000, 1));
+    joined.append(&mut join.finish());
+    assert_eq!(totals(&joined), [8000, 8000, 0, 0, 0, 0]);
+    assert_eq!(join.counts().came_late, 0);
+}
+
+#[test]
 fn what_lay_on_disks_while_the_collector_was_away_is_joined() {
     let mut join = join(settings());
     // It is back after an hour; the probes send ten seconds of it in each second.
