@@ -39,7 +39,7 @@ pub(super) fn compare(
     let pair = Pair { v4, v6, f4, f6 };
     let reasons = Reasons::of(&pair);
     let mut comparison = compare::compare(&pair.samples(), reasons.standings(&pair));
-    undecided::lead(&pair, &mut comparison, more);
+    undecided::complete(&pair, &mut comparison, more);
     let bulk = comparison.verdicts.iter_mut().find(|verdict| verdict.purpose == Use::Bulk);
     if let (Some(bulk), Some(way)) = (bulk, way_without_tcp([v4, v6])) {
         let note = format!("; TCP {} carried nothing over either version", way.name());

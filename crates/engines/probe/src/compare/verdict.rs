@@ -232,10 +232,15 @@ fn weigh(
             metric.favours == who && !metric.host_limited && !is_outweighed(metric, metrics, losses)
         })
     };
-    let tell = |metric: &MetricComparison| tell(metric, find(losses, metric));
+    let tell = |metric: &MetricComparison| tell(metric, find(losses, metric)) + &caution(metric);
     let text = |chosen: &[&MetricComparison]| {
-        let told: Vec<String> = chosen.iter().take(MOST_TOLD).map(|metric| tell(metric)).collect();
-        told.join("; ") + host_note(chosen)
+        let told = &chosen[..chosen.len().min(MOST_TOLD)];
+        let of_one_round = !told.is_empty() && told.iter().all(|metric| is_of_one_round(metric));
+        let cautioned = |metric: &&MetricComparison| {
+            if of_one_round { self::tell(metric, find(losses, metric)) } else { tell(metric) }
+        };
+        let text: Vec<String> = told.iter().map(cautioned).collect();
+        (if of_one_round { ONE_ROUND } else { "" }).to_owned() + &text.join("; ") + host_note(chosen)
     };
     let (v4, v6): (Vec<_>, Vec<_>) =
         (favouring(Preference::V4).collect(), favouring(Preference::V6).collect());
@@ -287,20 +292,32 @@ fn tell(metric: &MetricComparison, loss: Option<&Counted>) -> String {
     };
     let (difference, (low, high)) = (metric.difference, bounds(metric));
     let name = metric.metric.name();
-    let caution = match &metric.doubt {
-        Some(doubt) => format!("; it says nothing of the versions, because {doubt}"),
-        None if metric.rounds < 2 && metric.favours != Preference::NoDifferenceShown => {
-            ", in one round: a change of the path between the two would look the same".to_owned()
-        }
-        None => String::new(),
-    };
     format!(
-        "{name}{way}: IPv4 {v4}, IPv6 {v6}, difference {} ({} to {}){caution}",
+        "{name}{way}: IPv4 {v4}, IPv6 {v6}, difference {} ({} to {})",
         show(difference.estimate),
         show(low),
         show(high)
     )
 }
+
+/// Why a difference may be none of the versions.
+fn caution(metric: &MetricComparison) -> String {
+    match &metric.doubt {
+        Some(doubt) => format!("; it says nothing of the versions, because {doubt}"),
+        None if is_of_one_round(metric) => {
+            ", in one round: a change of the path between the two would look the same".to_owned()
+        }
+        None => String::new(),
+    }
+}
+
+/// Whether a version is favoured, and had one turn only.
+fn is_of_one_round(metric: &MetricComparison) -> bool {
+    metric.rounds < 2 && metric.doubt.is_none() && metric.favours != Preference::NoDifferenceShown
+}
+
+/// What a preference begins with of which nothing was measured twice.
+const ONE_ROUND: &str = "by one round, and only if the path did not change between the versions' turns: ";
 
 fn bounds(metric: &MetricComparison) -> (f64, f64) {
     (metric.difference.lo, metric.difference.hi)

@@ -8,7 +8,6 @@ use netaware_units::{BitRate, ByteCount, Span};
 use super::super::rounds::Unlike;
 use super::super::route::Shift;
 use super::super::{Findings, udp as report_udp};
-use super::fall::began;
 use super::{Pair, goodput, idle_share, share, transfers, udp};
 use crate::echo::EchoRun;
 use crate::transfer::{TcpRound, UdpRound};
@@ -26,7 +25,6 @@ impl Pair<'_> {
                     .or_else(|| self.changed())
                     .or_else(|| self.fell(metric, direction))
                     .or_else(|| self.shared_links(metric, direction))
-                    .or_else(|| self.one_after_the_other(metric, direction))
             }
             Metric::UdpLoss if self.has_dead_stream(direction) => None,
             Metric::UdpLoss => self
@@ -37,8 +35,7 @@ impl Pair<'_> {
                 .or_else(|| unlike_rates(self.v4, self.v6, direction))
                 .or_else(|| self.changed())
                 .or_else(|| self.fell(metric, direction))
-                .or_else(|| self.udp_changed(direction))
-                .or_else(|| self.one_after_the_other(metric, direction)),
+                .or_else(|| self.udp_changed(direction)),
             Metric::IdleLoss => self.outage(),
             Metric::IdleRtt | Metric::DelayVariation => self.moved(Shift::is_among_idle),
             Metric::Connect => None,
@@ -63,29 +60,6 @@ impl Pair<'_> {
         let mut each = both.into_iter().flat_map(|it| [(it, Direction::Forward), (it, Direction::Reverse)]);
         let unlike = each.find_map(|((result, found), way)| Unlike::of_tcp(result, found, way))?;
         Some(unlike.doubt())
-    }
-
-    /// That all transfers of one version came before those of the other one: a change of the path
-    /// between their turns, up or down, looks like a difference of the versions.
-    pub(super) fn one_after_the_other(&self, metric: Metric, direction: Direction) -> Option<String> {
-        let [v4, v6] = [self.f4, self.f6].map(|found| began(found, metric, direction));
-        let (first_v4, last_v4) = (*v4.iter().min()?, *v4.iter().max()?);
-        let (first_v6, last_v6) = (*v6.iter().min()?, *v6.iter().max()?);
-        if last_v4 >= first_v6 && last_v6 >= first_v4 {
-            return None;
-        }
-        let lasted = self.loads(metric, direction).map(|loads| loads.observed).unwrap_or_default();
-        Some(if v4.len().max(v6.len()) > 1 {
-            "one version was measured only before the other, and the path may have changed between them"
-                .to_owned()
-        } else if lasted > Span::ZERO && lasted < LONG_ROUND {
-            format!(
-                "one round of {lasted} is too short to tell, and the path may have changed in it between the versions' \
-                 turns"
-            )
-        } else {
-            "one round, in which the path may have changed between the versions' turns".to_owned()
-        })
     }
 
     /// That the streams of datagrams of one version had far unlike rates in two rounds.
@@ -354,8 +328,6 @@ fn unlike_rates(v4: &VersionResult, v6: &VersionResult, direction: Direction) ->
 const MUCH_LOSS: f64 = 0.05;
 /// UDP's share of losses on a path that loses at random may exceed TCP's by this factor.
 const AS_TCP: f64 = 2.0;
-/// Other traffic comes and goes within a shorter round.
-const LONG_ROUND: Span = Span::from_secs(2);
 /// Fewer times at which requests were lost say nothing of how often that happens.
 const MIN_LOSS_RUNS: usize = 3;
 /// So many datagrams lost in a row are one event.

@@ -10,8 +10,8 @@
 //! in the direction compared and in the one in which it was seen. **Biased**: a version that is
 //! less than half as fast in both directions and was measured after the other one had met something
 //! of its own, such as a limit for UDP alone, is not shown to be slower. A path that became faster
-//! is not seen, nor a change between two turns that no transfer met: in one round
-//! [`Pair::one_after_the_other`] doubts what either would look like.
+//! is not seen, nor a change between two turns that no transfer met: of one round the verdict
+//! says first that it holds only if there was none.
 
 use netaware_record::{Direction, Metric, VersionResult};
 use netaware_units::{BitRate, Mono, SendRate};
@@ -73,7 +73,7 @@ impl Pair<'_> {
 }
 
 /// When the transfers began of which a metric is.
-pub(super) fn began(found: &Findings, metric: Metric, direction: Direction) -> Vec<Mono> {
+fn began(found: &Findings, metric: Metric, direction: Direction) -> Vec<Mono> {
     if metric == Metric::UdpLoss {
         let rounds = found.udp.iter().filter(|round| round.order.plan.direction == direction);
         return rounds.filter_map(|round| round.ended.began_at).collect();

@@ -141,7 +141,8 @@ fn died_alone(result: &VersionResult, found: &Findings, other: &VersionResult) -
     Some(format!("nothing came any more {after} after the begin: {}", unreachable.reason))
 }
 
-/// A version that broke half-way has figures all the same; one without any is out of the comparison.
+/// A version that broke half-way has figures all the same; one without any is out of the
+/// comparison.
 fn unreached(result: &VersionResult) -> Option<&str> {
     let measured = result.latency.is_some()
         || !result.tcp.is_empty()

@@ -19,11 +19,10 @@ fn faster_ipv6_is_preferred_with_its_true_lead() {
     if !permitted() {
         return;
     }
-    // As the bundled `ipv6-faster`, at rates that leave the hosts time to spare, and for two rounds:
-    // one decides no rate.
+    // As the bundled `ipv6-faster`, at rates that leave the hosts time to spare.
     let path =
         "[[hop]]\nv4 = { rate = '30Mbit/s', delay = '15ms' }\nv6 = { rate = '60Mbit/s', delay = '8ms' }\n";
-    let run = over_text("IPv6 faster", path, &["-t", "30s"]);
+    let run = over_text("IPv6 faster", path, &["-t", "10s"]);
     let mut ledger = Ledger::of(&run);
     ledger.whole();
     ledger.verdict(Use::Bulk, Preference::V6);
