@@ -109,7 +109,7 @@ impl Threshold {
         let broken: Vec<&str> = record
             .versions
             .iter()
-            .filter(|it| wanted(it.version) && self.metric.is_broken_off(it, &record.command))
+            .filter(|it| wanted(it.version) && self.metric.is_broken_off(it, record))
             .map(|it| it.version.name())
             .collect();
         let all_hold =

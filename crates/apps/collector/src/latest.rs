@@ -121,12 +121,7 @@ impl LatestView {
 /// One that could not be reached at all is not among them: a host need not have both, and where
 /// nothing was reached the record has failed.
 fn failed_versions(versions: &[VersionResult]) -> Vec<IpVersion> {
-    let has_failed = |it: &&VersionResult| {
-        let mut outcomes = it.tcp.iter().map(|tcp| tcp.outcome).chain(it.udp.iter().map(|udp| udp.outcome));
-        let was_lost = it.unreachable.is_some() && (it.reach.is_some() || it.has_figures());
-        was_lost || !it.failed_phases.is_empty() || outcomes.any(|it| it == Outcome::Failed)
-    };
-    versions.iter().filter(has_failed).map(|it| it.version).collect()
+    versions.iter().filter(|it| it.broke_off()).map(|it| it.version).collect()
 }
 
 /// What was found, in a sentence.

@@ -7,7 +7,8 @@
 use netaware_units::{BitRate, Span};
 
 use crate::{
-    Direction, IpVersion, Outcome, PathMetric, PathRate, RateBound, ReachProtocol, Record, VersionResult,
+    Direction, IpVersion, Outcome, Part, PathMetric, PathRate, RateBound, ReachProtocol, Record,
+    VersionResult,
 };
 
 /// One figure of one IP version.
@@ -67,7 +68,7 @@ impl std::fmt::Display for Headline {
 impl Record {
     /// The figures that stand for this record, IPv4 first; none where nothing was measured.
     pub fn headlines(&self) -> Vec<Headline> {
-        self.versions.iter().flat_map(|version| version.headlines(self.outcome)).collect()
+        self.versions.iter().flat_map(|version| version.headlines(&self.command, self.outcome)).collect()
     }
 }
 
@@ -75,11 +76,12 @@ impl Record {
 type Figure = (&'static str, Direction, HeadlineValue);
 
 impl VersionResult {
-    /// Those of a record that came to this end.
-    fn headlines(&self, record: Outcome) -> impl Iterator<Item = Headline> {
+    /// Those of a record of this command that came to this end.
+    fn headlines(&self, command: &str, record: Outcome) -> impl Iterator<Item = Headline> {
+        let holds = |part| self.extent(part, command).holds(record);
         let ways = [Direction::Forward, Direction::Reverse];
-        let mut found: Vec<Figure> = ways.into_iter().flat_map(|way| self.bulk(way, record)).collect();
-        found.extend(self.round_trips());
+        let mut found: Vec<Figure> = ways.into_iter().flat_map(|way| self.bulk(way, &holds)).collect();
+        found.extend(self.round_trips(&holds));
         let version = self.version;
         let exact = found.into_iter().map(move |(name, direction, value)| Headline {
             name,
@@ -88,25 +90,19 @@ impl VersionResult {
             value,
             bound: RateBound::None,
         });
-        let has_trains = !self.broke_off(&["send trains"]);
+        let has_trains = holds(Part::Trains);
         let rates = self.path_rates.iter().filter(move |_| has_trains);
         exact.chain(rates.filter_map(move |it| headline_of(version, it)))
     }
 
-    /// It was lost on the way, or one of these phases failed.
-    fn broke_off(&self, stages: &[&str]) -> bool {
-        let has_failed = |stage: &&str| self.failed_phases.iter().any(|phase| phase.stage == **stage);
-        self.unreachable.is_some() || stages.iter().any(has_failed)
-    }
-
-    fn bulk(&self, way: Direction, record: Outcome) -> Vec<Figure> {
+    fn bulk(&self, way: Direction, holds: &dyn Fn(Part) -> bool) -> Vec<Figure> {
         let tcp = self.tcp.iter().filter(|it| it.pedigree.direction == way).max_by_key(|it| it.streams);
         let tcp = tcp.filter(|it| it.goodput.is_some());
         let is_paced_by_tcp = tcp.is_some();
-        let tcp = tcp.filter(|it| is_whole(it.outcome, record)).and_then(|it| it.goodput);
+        let tcp = tcp.filter(|_| holds(Part::Tcp(Some(way)))).and_then(|it| it.goodput);
         let tcp = tcp.map(|rate| ("tcp", way, HeadlineValue::Rate(rate.0 as f64)));
         let udp = self.udp.iter().filter(|it| it.pedigree.direction == way);
-        let udp = udp.filter(|it| is_whole(it.outcome, record)).flat_map(move |it| {
+        let udp = udp.filter(|_| holds(Part::Udp(Some(way)))).flat_map(move |it| {
             let loss = share(it.loss.lost, it.sent.saturating_sub(it.loss.unknown));
             let loss = loss.map(|loss| ("udp.loss", way, loss));
             // Beside TCP its rate was a share of TCP's, and says nothing of the path.
@@ -116,20 +112,20 @@ impl VersionResult {
         tcp.into_iter().chain(udp.flatten()).collect()
     }
 
-    fn round_trips(&self) -> Vec<Figure> {
+    fn round_trips(&self, holds: &dyn Fn(Part) -> bool) -> Vec<Figure> {
         let time = |name, span| (name, Direction::RoundTrip, HeadlineValue::Time(span));
-        let over_udp = self.latency.as_ref();
-        let over_udp = over_udp.filter(|_| !self.broke_off(&["measure latency"]));
-        let over_tcp = self.latency_tcp.as_ref();
-        let over_tcp = over_tcp.filter(|_| !self.broke_off(&["measure latency", "open the echo connection"]));
+        let over_udp = self.latency.as_ref().filter(|_| holds(Part::RoundTrip));
+        let over_tcp = self.latency_tcp.as_ref().filter(|_| holds(Part::RoundTripOverTcp));
         let idle = over_udp.or(over_tcp);
         let median = idle.and_then(|it| it.rtt.as_ref()).map(|rtt| time("rtt.p50", rtt.p50));
         let delay = over_udp.filter(|it| !it.hides_losses());
         let lost = delay.and_then(|it| share(it.lost, it.settled()));
-        let hop = self.hops.as_ref().and_then(|it| it.hops.last()?.rtt_min).map(|rtt| time("hops.rtt", rtt));
-        let echo = self.reach_probes.iter().find(|it| it.protocol == ReachProtocol::Echo);
+        let hops = self.hops.as_ref().filter(|_| holds(Part::Hops));
+        let hop = hops.and_then(|it| it.hops.last()?.rtt_min).map(|rtt| time("hops.rtt", rtt));
+        let probes = if holds(Part::Reach) { self.reach_probes.as_slice() } else { &[] };
+        let echo = probes.iter().find(|it| it.protocol == ReachProtocol::Echo);
         // A probe without privileges has no echoes; what else answered stands for them.
-        let answered = echo.into_iter().chain(&self.reach_probes).find_map(|it| it.rtt.as_ref());
+        let answered = echo.into_iter().chain(probes).find_map(|it| it.rtt.as_ref());
         let reach = answered.map(|rtt| time("reach.rtt", rtt.p50));
         let unanswered = echo.and_then(|it| it.loss).map(HeadlineValue::Share);
         let shares = [("loss", lost), ("reach.loss", unanswered)];
@@ -147,16 +143,6 @@ fn headline_of(version: IpVersion, rate: &PathRate) -> Option<Headline> {
     };
     let value = HeadlineValue::Rate(rate.rate.as_ref()?.estimate);
     Some(Headline { name, version, direction: rate.pedigree.direction, value, bound: rate.bound })
-}
-
-/// Whether a transfer that came to this end stands for the path. One that was ended early by a
-/// person does, for the shorter time; not so if something else ended the measurement.
-fn is_whole(transfer: Outcome, record: Outcome) -> bool {
-    match transfer {
-        Outcome::Complete => true,
-        Outcome::Interrupted => record != Outcome::Failed,
-        Outcome::Failed => false,
-    }
 }
 
 fn share(part: u64, whole: u64) -> Option<HeadlineValue> {
@@ -193,23 +179,6 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_that_broke_off_has_no_headline_and_one_that_was_ended_on_request_has() {
-        use Outcome::{Complete, Failed, Interrupted};
-        let rows = [
-            // The transfer, the record, want
-            (Complete, Complete, true),
-            (Complete, Failed, true),
-            (Interrupted, Interrupted, true),
-            (Interrupted, Failed, false),
-            (Failed, Complete, false),
-            (Failed, Failed, false),
-        ];
-        for (transfer, record, want) in rows {
-            assert_eq!(is_whole(transfer, record), want, "{transfer:?} of {record:?}");
-        }
-    }
-
-    #[test]
     fn requests_that_broke_off_have_no_headline() {
         let pedigree = Pedigree {
             method: "latency".to_owned(),
@@ -222,13 +191,16 @@ mod tests {
         let requests = LatencyResult::before_any(pedigree, ByteCount(64));
         let latency = LatencyResult { sent: 100, received: 99, lost: 1, ..requests };
         let whole = VersionResult { latency: Some(latency), ..VersionResult::new(IpVersion::V4) };
-        let names = |of: &VersionResult| of.headlines(Outcome::Failed).map(|it| it.name).collect::<Vec<_>>();
+        let names = |of: &VersionResult| {
+            of.headlines("latency", Outcome::Failed).map(|it| it.name).collect::<Vec<_>>()
+        };
         assert_eq!(names(&whole), ["loss"]);
         let failed = |stage: &str| {
             let phase = FailedPhase { stage: stage.to_owned(), reason: "nothing came any more".to_owned() };
             VersionResult { failed_phases: vec![phase], ..whole.clone() }
         };
         assert!(names(&failed("measure latency")).is_empty());
+        assert!(names(&failed("attach a UDP flow")).is_empty());
         assert_eq!(names(&failed("send trains")), ["loss"]);
         let (stage, reason, advice) = ("ping".to_owned(), "it fell silent".to_owned(), String::new());
         let gone =

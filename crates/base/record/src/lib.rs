@@ -15,6 +15,7 @@ mod ability;
 mod comparison;
 mod conclusion;
 mod ends;
+mod extent;
 mod headline;
 mod hops;
 mod host;
@@ -49,6 +50,7 @@ pub use ends::{
     BurstSummary, CpuUse, HostDrops, LoggedArrival, Outcome, ReceiverTick, SendRefusal, SenderTick,
     StreamEnd, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
 };
+pub use extent::{Extent, Part};
 pub use headline::{Headline, HeadlineValue};
 pub use hops::{Hop, HopCapacity, HopQueueing, HopTrain, HopsResult};
 pub use host::{HostInfo, NicInfo};

@@ -2,7 +2,7 @@
 
 use netaware_record::{
     DelaySummary, Direction, HostAbility, HostCall, Interval, LatencyResult, LoadedLatency, MatrixProtocol,
-    MatrixResult, Outcome, OwdResult, OwdWay, PathMetric, PathRate, RateBound, ReachProtocol, TcpResult,
+    MatrixResult, OwdResult, OwdWay, Part, PathMetric, PathRate, RateBound, ReachProtocol, Record, TcpResult,
     UdpResult, VersionResult, WaitHow,
 };
 use netaware_units::{BitRate, ByteCount, Share, Span};
@@ -134,34 +134,36 @@ impl Metric {
         }
     }
 
-    /// Whether it speaks of something that this version has figures of and that was not measured to
-    /// its end by this command.
-    pub(crate) fn is_broken_off(&self, v: &VersionResult, command: &str) -> bool {
-        if v.unreachable.is_some() {
-            return v.has_figures();
-        }
-        let failed = |direction: Direction, outcome: Outcome| {
-            let other = match direction {
-                Direction::Forward => ".down",
-                Direction::Reverse => ".up",
-                Direction::RoundTrip => return outcome == Outcome::Failed,
-            };
-            outcome == Outcome::Failed && !self.name.contains(other)
+    /// Whether it speaks of something that was not measured to its end over a version of this
+    /// record. Not so if that version was never reached.
+    pub(crate) fn is_broken_off(&self, v: &VersionResult, record: &Record) -> bool {
+        let was_never_there = v.unreachable.is_some() && !v.was_lost();
+        let is_cut = |part: Part| !v.extent(part, &record.command).holds(record.outcome);
+        !was_never_there && self.parts().into_iter().any(is_cut)
+    }
+
+    /// What its figures are taken from; nothing of a version if it speaks of the host.
+    fn parts(&self) -> Vec<Part> {
+        let way = if self.name.contains(".up") {
+            Some(Direction::Forward)
+        } else if self.name.contains(".down") {
+            Some(Direction::Reverse)
+        } else {
+            None
         };
-        let tcp = || v.tcp.iter().any(|it| failed(it.pedigree.direction, it.outcome));
-        let udp = || v.udp.iter().any(|it| failed(it.pedigree.direction, it.outcome));
-        let speaks_of = |what: &str| self.name.split('.').next() == Some(what);
-        let ran = |stage: &str| v.failed_phases.iter().any(|phase| phase.stage == stage);
-        let of_trains = ["capacity", "available"].into_iter().any(speaks_of) && ran("send trains");
-        let of_bulk = ["udp", "matrix"].into_iter().any(speaks_of) && ran("measure throughput");
-        // In a test the failed turn may have been one over UDP. Each direction has its own turns,
-        // so the figure of a single one is that of a turn that ran.
-        let is_of_all_turns = command == "tcp" && ![".up", ".down"].iter().any(|way| self.name.contains(way));
-        let is_of_tcp = ["tcp", "loaded", "rpm"].into_iter().any(speaks_of);
-        let of_turns = is_of_all_turns && is_of_tcp && ran("measure throughput");
-        let of_requests = ["rtt", "jitter", "loss"].into_iter().any(speaks_of)
-            && ["measure latency", "open the echo connection", "attach a UDP flow"].into_iter().any(ran);
-        of_trains || of_bulk || of_turns || of_requests || (speaks_of("udp") && udp()) || (is_of_tcp && tcp())
+        match self.name.split('.').next().unwrap_or_default() {
+            "connect" => vec![Part::Connects],
+            "rtt" => vec![Part::RoundTrip, Part::RoundTripOverTcp],
+            "jitter" | "loss" => vec![Part::RoundTrip],
+            "tcp" | "loaded" | "rpm" => vec![Part::Tcp(way)],
+            "udp" => vec![Part::Udp(way)],
+            "capacity" | "available" => vec![Part::Trains],
+            "hops" => vec![Part::Hops],
+            "reach" => vec![Part::Reach],
+            "owd" => vec![Part::OneWay],
+            "matrix" => vec![Part::Matrix],
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -687,21 +689,40 @@ mod tests {
 
     #[test]
     fn a_refused_turn_over_tcp_is_not_judged_by_the_other_one() {
-        let mut version = crate::render::fixture::tcp().versions[0].clone();
-        let is_broken = |v: &VersionResult, name: &str, command: &str| {
-            Metric::named(name).unwrap().is_broken_off(v, command)
+        let record = crate::render::fixture::tcp();
+        let of_test = Record { command: "test".to_owned(), ..record.clone() };
+        let mut version = record.versions[0].clone();
+        let is_broken = |v: &VersionResult, name: &str, record: &Record| {
+            Metric::named(name).unwrap().is_broken_off(v, record)
         };
-        assert!(!is_broken(&version, "tcp", "tcp"));
+        assert!(!is_broken(&version, "tcp", &record));
         let refused = netaware_record::FailedPhase {
             stage: "measure throughput".to_owned(),
             reason: "the responder at ::1 has no place for it".to_owned(),
         };
         version.failed_phases.push(refused);
-        assert!(is_broken(&version, "tcp", "tcp") && is_broken(&version, "rpm", "tcp"));
+        assert!(is_broken(&version, "tcp", &record) && is_broken(&version, "rpm", &record));
         // A direction has a figure of its own turn or none.
-        assert!(!is_broken(&version, "tcp.down", "tcp"));
-        // There it may have been UDP.
-        assert!(!is_broken(&version, "tcp", "test"));
+        assert!(!is_broken(&version, "tcp.up", &record) && is_broken(&version, "tcp.down", &record));
+        // There the turn back may have been refused, and so may one over UDP.
+        assert!(is_broken(&version, "tcp", &of_test));
+        let mut back = version.tcp[0].clone();
+        back.pedigree.direction = Direction::Reverse;
+        version.tcp.push(back);
+        assert!(is_broken(&version, "tcp", &record) && !is_broken(&version, "tcp.down", &record));
+        // Where TCP ran both ways, it was UDP.
+        assert!(!is_broken(&version, "tcp", &of_test) && is_broken(&version, "udp", &of_test));
+    }
+
+    #[test]
+    fn every_metric_of_a_path_speaks_of_a_part() {
+        let without: Vec<&str> =
+            METRICS.iter().filter(|it| it.parts().is_empty()).map(|it| it.name).collect();
+        assert!(!without.is_empty() && without.iter().all(|name| name.starts_with("host.")), "{without:?}");
+        let parts = |name: &str| Metric::named(name).unwrap().parts();
+        assert_eq!(parts("udp.up.loss"), [Part::Udp(Some(Direction::Forward))]);
+        assert_eq!(parts("tcp.down"), [Part::Tcp(Some(Direction::Reverse))]);
+        assert_eq!(parts("loaded.p99"), [Part::Tcp(None)]);
     }
 
     #[test]

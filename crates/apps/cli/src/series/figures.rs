@@ -99,7 +99,7 @@ pub(crate) fn figures(record: &Record) -> Vec<Figure> {
     let metrics = mains(&record.command).iter().filter_map(|main| Metric::named(main.name).ok());
     let of_metric = |metric: &'static Metric| {
         record.versions.iter().flat_map(move |result| {
-            let is_whole = !metric.is_broken_off(result, &record.command);
+            let is_whole = !metric.is_broken_off(result, record);
             metric.figures(result).into_iter().map(move |it| Figure {
                 name: metric.name,
                 kind: metric.kind,

@@ -1,7 +1,7 @@
 //! The figures of a record that pictures of a series show, in base units.
 
 use netaware_record::{
-    DelaySummary, Direction, Interval, IpVersion, LatencyResult, MatrixProtocol, MatrixResult, Outcome,
+    DelaySummary, Direction, Interval, IpVersion, LatencyResult, MatrixProtocol, MatrixResult, Outcome, Part,
     Record, TcpResult, UdpResult, VersionResult,
 };
 use netaware_units::{BitRate, Span};
@@ -80,7 +80,7 @@ pub(super) fn of(record: &Record) -> (Vec<Reading>, bool) {
     let burst = record.request.options.get("burst").and_then(|burst| burst.parse().ok()).unwrap_or(1.0);
     let mut is_whole = true;
     let readings = record.versions.iter().flat_map(|version| {
-        let (whole, are_all) = whole_parts(version);
+        let (whole, are_all) = whole_parts(version, record);
         is_whole &= are_all;
         of_version(&whole, burst)
     });
@@ -89,29 +89,22 @@ pub(super) fn of(record: &Record) -> (Vec<Reading>, bool) {
     (readings, is_whole && !has_failed)
 }
 
-/// A result without what failed or broke off, and whether nothing did.
-fn whole_parts(result: &VersionResult) -> (VersionResult, bool) {
-    if result.unreachable.is_some() {
-        return (VersionResult::new(result.version), !result.has_figures());
-    }
+/// A result of a record without what failed or broke off, and whether nothing did.
+fn whole_parts(result: &VersionResult, record: &Record) -> (VersionResult, bool) {
+    let holds = |part| result.extent(part, &record.command).holds(record.outcome);
     let mut whole = result.clone();
-    whole.tcp.retain(|tcp| tcp.outcome != Outcome::Failed);
-    whole.udp.retain(|udp| udp.outcome != Outcome::Failed);
-    for phase in &result.failed_phases {
-        match phase.stage.as_str() {
-            "measure throughput" => {
-                whole.udp.clear();
-                whole.matrix.clear();
-            }
-            "send trains" => whole.path_rates.clear(),
-            "measure latency" | "open the echo connection" | "attach a UDP flow" => {
-                (whole.latency, whole.latency_tcp) = (None, None);
-            }
-            _ => {}
-        }
+    whole.tcp.retain(|tcp| holds(Part::Tcp(Some(tcp.pedigree.direction))));
+    whole.udp.retain(|udp| holds(Part::Udp(Some(udp.pedigree.direction))));
+    whole.latency = whole.latency.filter(|_| holds(Part::RoundTrip));
+    whole.latency_tcp = whole.latency_tcp.filter(|_| holds(Part::RoundTripOverTcp));
+    if !holds(Part::Trains) {
+        whole.path_rates.clear();
     }
-    let are_all = result.failed_phases.is_empty()
-        && (whole.tcp.len(), whole.udp.len()) == (result.tcp.len(), result.udp.len());
+    if !holds(Part::Matrix) {
+        whole.matrix.clear();
+    }
+    let are_all =
+        !result.broke_off() && (whole.tcp.len(), whole.udp.len()) == (result.tcp.len(), result.udp.len());
     (whole, are_all)
 }
 
@@ -192,4 +185,39 @@ fn udp_figures(udp: &UdpResult, burst: f64) -> [(Figure, Option<f64>); 5] {
         (Figure::Loss, udp.loss.ratio.as_ref().map(|ratio| ratio.estimate)),
         (Figure::Step, Some(udp.payload.0 as f64 * burst)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_record::FailedPhase;
+
+    use super::*;
+    use crate::render::fixture;
+
+    /// An echo connection that failed took the round trips over UDP with it, and one of two
+    /// transfers of a direction that broke off left the other one as its rate.
+    #[test]
+    fn a_part_that_is_not_whole_is_left_out_and_no_other() {
+        let record = fixture::test();
+        let counts = |result: &VersionResult| {
+            let (whole, are_all) = whole_parts(result, &record);
+            (whole.tcp.len(), whole.udp.len(), whole.latency.is_some(), are_all)
+        };
+        let whole = &record.versions[0];
+        assert_eq!(counts(whole), (4, 2, true, true));
+        let failed = |stage: &str| {
+            let phase = FailedPhase { stage: stage.to_owned(), reason: "no answer".to_owned() };
+            VersionResult { failed_phases: vec![phase], ..whole.clone() }
+        };
+        assert_eq!(counts(&failed("measure throughput")), (4, 0, true, false));
+        assert_eq!(counts(&failed("open the echo connection")), (4, 2, true, false));
+        assert_eq!(counts(&failed("measure latency")), (4, 2, false, false));
+        let mut broken = whole.clone();
+        broken.tcp[0].outcome = Outcome::Failed;
+        assert_eq!(counts(&broken), (2, 2, true, false));
+        let mut lost = whole.clone();
+        lost.unreachable.clone_from(&fixture::half().versions[1].unreachable);
+        assert_eq!(counts(&lost), (0, 0, false, false));
+        assert_eq!(counts(&fixture::half().versions[1]), (0, 0, false, true));
+    }
 }

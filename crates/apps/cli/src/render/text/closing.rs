@@ -153,12 +153,9 @@ fn warnings_of(record: &Record, version: IpVersion) -> impl Iterator<Item = &str
 /// Whether some phase of a version did not run to its end. A version that was lost on the way has a
 /// line of its own.
 fn has_failed(version: &VersionResult) -> bool {
-    let tcp = version.tcp.iter().map(|tcp| tcp.outcome);
-    let udp = version.udp.iter().map(|udp| udp.outcome);
     let cells = version.matrix.iter().flat_map(|matrix| &matrix.cells);
-    let runs = cells.flat_map(|cell| &cell.runs).map(|run| run.outcome);
-    let is_broken =
-        !version.failed_phases.is_empty() || tcp.chain(udp).chain(runs).any(|it| it == Outcome::Failed);
+    let mut runs = cells.flat_map(|cell| &cell.runs);
+    let is_broken = version.broke_off() || runs.any(|run| run.outcome == Outcome::Failed);
     version.unreachable.is_none() && is_broken
 }
 

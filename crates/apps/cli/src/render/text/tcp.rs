@@ -231,7 +231,6 @@ fn nothing(result: &TcpResult) -> &'static str {
     }
 }
 
-/// The mark of a rate that is not of the whole time.
 /// The rate with its interval, or what rounds had that are so far apart that their mean is none of
 /// any of them: "78.4-171 Mbit/s by round".
 fn reached(rate: BitRate, result: &TcpResult) -> String {
@@ -246,6 +245,7 @@ fn reached(rate: BitRate, result: &TcpResult) -> String {
     }
 }
 
+/// The mark of a rate that is not of the whole time.
 fn partial(result: &TcpResult) -> &'static str {
     if result.outcome == Outcome::Complete { "" } else { " (partial)" }
 }

@@ -1,12 +1,11 @@
 //! What became of each version as a whole, apart from its figures.
 
 use netaware_probe::compare::{Share, Standing};
-use netaware_record::{Direction, Outcome, TcpResult, Use, VersionResult};
+use netaware_record::{Direction, Outcome, Part, TcpResult, Use, VersionResult};
 use netaware_units::ByteCount;
 
 use super::super::{Findings, outages};
 use super::{BULK, Pair};
-use crate::bulk;
 use crate::heavy_loss;
 use crate::transfer::TcpRound;
 
@@ -66,13 +65,10 @@ fn lacks(result: &VersionResult) -> Vec<Use> {
 
 /// Uses for which a phase of a version failed.
 fn failed(result: &VersionResult) -> Vec<Use> {
-    let stages = || result.failed_phases.iter().map(|phase| phase.stage.as_str());
-    let ran = |way: &Direction| {
-        result.tcp.iter().any(|tcp| tcp.pedigree.direction == *way && tcp.outcome == Outcome::Complete)
-    };
-    // Where TCP ran to its end both ways, it was a transfer over UDP.
-    let bulk = stages().any(|stage| stage == bulk::STAGE) && !BULK.iter().all(ran);
-    let delay = stages().any(|stage| stage != bulk::STAGE);
+    // How transfers themselves ended is judged elsewhere: an outage that cut them passes.
+    let has_failed = |part| result.failed_phase(part, "test").is_some();
+    let bulk = has_failed(Part::Tcp(None));
+    let delay = [Part::RoundTrip, Part::RoundTripOverTcp, Part::Trains].into_iter().any(has_failed);
     [(Use::Bulk, bulk), (Use::Interactive, delay), (Use::Media, delay)]
         .into_iter()
         .filter_map(|(purpose, has_failed)| has_failed.then_some(purpose))
@@ -157,7 +153,7 @@ mod tests {
     use netaware_units::Span;
 
     use super::*;
-    use crate::bulk::Ended;
+    use crate::bulk::{self, Ended};
     use crate::transfer::TcpOrder;
 
     fn round(direction: Direction, outcome: Outcome, bytes: &[u64]) -> TcpRound {
@@ -206,7 +202,9 @@ mod tests {
             failed(&VersionResult { failed_phases: vec![phase], ..VersionResult::new(IpVersion::V6) })
         };
         assert_eq!(uses(bulk::STAGE), [Use::Bulk]);
-        assert_eq!(uses("measure latency"), [Use::Interactive, Use::Media]);
+        for stage in ["measure latency", "attach a UDP flow", "open the echo connection", "send trains"] {
+            assert_eq!(uses(stage), [Use::Interactive, Use::Media], "{stage}");
+        }
         assert!(failed(&VersionResult::new(IpVersion::V6)).is_empty());
     }
 
