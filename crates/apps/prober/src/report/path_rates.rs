@@ -2,9 +2,9 @@
 
 use netaware_path::{AWAY_TOO_LONG, Bound, Estimate, Flag, Instrument, NoFigure, Use};
 use netaware_record::{
-    Direction, ETHERNET_OVERHEAD, HonestRate, Interval, IpVersion, Layer, MissingRate, NoRate, PathMetric,
-    PathRate, PathUse, PathVerdict, Pedigree, RateBound, RateMode, RatePoint, ReceiverTick, TcpResult,
-    TightLink, VersionResult,
+    Direction, ETHERNET_OVERHEAD, HonestRate, Interval, IpVersion, Layer, MissingRate, NoRate, PathFacts,
+    PathMetric, PathRate, PathUse, PathVerdict, Pedigree, RateBound, RateMode, RatePoint, ReceiverTick,
+    TcpResult, TightLink, VersionResult,
 };
 use netaware_stats::ceasing::Ceased;
 use netaware_stats::quantile::linear;
@@ -195,6 +195,26 @@ fn rounds(ticks: &[ReceiverTick]) -> impl Iterator<Item = &[ReceiverTick]> {
 
 fn is_long(round: &[ReceiverTick]) -> bool {
     round.len() >= MIN_TICKS
+}
+
+/// A sentence for each rate of a version that has no figure: which, and why. Nothing is said of one
+/// that a person stopped, and of silence where another warning says why nothing came.
+pub(super) fn missing_warnings(result: &VersionResult) -> Vec<String> {
+    let hole = result.path.as_ref().and_then(PathFacts::black_hole);
+    let has_broken_off = result.failed_phases.iter().any(|phase| phase.stage == "send trains");
+    let is_said = |reason: NoRate| match reason {
+        NoRate::Stopped => true,
+        NoRate::NothingCame | NoRate::WentSilent => hole.is_some() || has_broken_off,
+        _ => false,
+    };
+    let missing = result.path_rates.iter().filter_map(|rate| Some((rate, rate.missing.as_ref()?)));
+    let unsaid = missing.filter(|(_, missing)| !is_said(missing.reason));
+    let sentences = unsaid.map(|(rate, missing)| {
+        let (name, way) = (rate.metric.name(), rate.pedigree.direction.name());
+        let why = hole.as_deref().unwrap_or(&missing.because);
+        format!("no figure of {name} {way}: {why}")
+    });
+    sentences.collect()
 }
 
 /// Whether none of the packets that were sent for it ever came. Where some came, packets of their
@@ -612,7 +632,7 @@ const MOST_MODES: usize = 16;
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::Ceiling;
+    use netaware_record::{Ceiling, FailedPhase, MtuFinding};
     use netaware_stats::interval::Interval;
 
     use super::*;
@@ -780,6 +800,39 @@ mod tests {
             !says_what_lasts(&ticks(11, 9000)) && !says_what_lasts(&[ticks(11, 1), ticks(11, 1)].concat())
         );
         assert!(!says_what_lasts(&ticks(12, 0)) && !says_what_lasts(&[]));
+    }
+
+    /// The reason was a remark of the rate alone, and `warnings` was empty.
+    #[test]
+    fn a_rate_without_a_figure_has_its_reason_among_the_warnings() {
+        let rate = |metric, why| PathRate {
+            rate: None,
+            missing: Some(missing(why, Silence::default(), Direction::Forward)),
+            ..told_of(metric, 5e7, &[], 0)
+        };
+        let mut result = VersionResult {
+            path_rates: vec![
+                rate(PathMetric::Capacity, NoFigure::Batched),
+                rate(PathMetric::Available, NoFigure::NothingCame { packets: 9 }),
+                rate(PathMetric::Maximum, NoFigure::Stopped),
+                told_of(PathMetric::Maximum, 5e7, &[], 0),
+            ],
+            ..VersionResult::new(IpVersion::V4)
+        };
+        let said = missing_warnings(&result);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].starts_with("no figure of capacity up: the receiving host handed"), "{said:?}");
+        assert!(said[1].contains("up: of 9 packets none came"), "{said:?}");
+        // The warning of the phase has the silence already.
+        let reason = "no packet of the trains up came any more".to_owned();
+        result.failed_phases = vec![FailedPhase { stage: "send trains".to_owned(), reason }];
+        assert_eq!(missing_warnings(&result), said[..1]);
+        // And so has that of a black hole, which is why trains did not come.
+        result.failed_phases.clear();
+        let hole = PathFacts { mtu: Some(1400), mtu_finding: MtuFinding::BlackHole, ..PathFacts::default() };
+        result.path = Some(hole);
+        let want = "no figure of capacity up: packets above 1400 bytes vanish and no router says so";
+        assert_eq!(missing_warnings(&result), [want]);
     }
 
     #[test]
