@@ -206,7 +206,9 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
     let mut lanes = lane::open_all(&request.target, stop);
     lane::note_dead(&lanes, &mut watch);
     let at_once = request.follow.map_or(whole, |follow| follow.interval + request.time);
-    let around = lease::around(&lanes, ways, 1);
+    let alive = lanes.iter().filter(|lane| lane.is_alive());
+    let beside: Span = alive.map(|lane| beside_exchanges(lane.round_trip(), ways)).sum();
+    let around = lease::around(&lanes, ways, 1) + beside;
     lane::reserve_all(&mut lanes, at_once + around + SLACK, stop, &mut watch);
     if let Some(follow) = request.follow {
         following::follow(request, follow, &mut lanes, stop, &mut watch);
@@ -393,7 +395,7 @@ fn learn_path_mtus(lanes: &mut [Lane], requests: &[EstimationRequest]) {
         for lane in lanes.iter_mut().filter(|lane| lane.is_alive()) {
             let Some(session) = lane.session() else { continue };
             let round_trip = session.reach.shortest_round_trip().unwrap_or_default();
-            let (to, patience) = (session.link.peer(), round_trip * 2 + MTU_ANSWER);
+            let (to, patience) = (session.link.peer(), mtu_patience(round_trip));
             scope.spawn(move || netaware_io::path_mtu::learn(to, options, longest, patience));
         }
     });
@@ -545,6 +547,18 @@ fn too_far_for(request: &EstimationRequest, round_trip: Span) -> Option<String> 
     })
 }
 
+/// What the trains of so many directions need of the responder's place beside the exchanges that a
+/// lease counts: learning the MTU of the path, and the round trips that opening takes more.
+fn beside_exchanges(round_trip: Span, ways: i64) -> Span {
+    let round_trip = round_trip.or_zero();
+    mtu_patience(round_trip) + round_trip * (MORE_TRIPS * ways)
+}
+
+/// How long an answer to a packet that is too big for the path is waited for.
+fn mtu_patience(round_trip: Span) -> Span {
+    round_trip * 2 + MTU_ANSWER
+}
+
 /// What a method takes that was asked for `time`, opening and ending included.
 fn with_opening(time: Span, round_trip: Span) -> Span {
     let opening = round_trip.or_zero() * OPENING_TRIPS;
@@ -564,6 +578,8 @@ const SLACK: Span = Span::from_secs(10);
 const ENDING: Span = Span::from_secs(1);
 /// Round trips that opening trains, the session before, and ending them take.
 const OPENING_TRIPS: i64 = 9;
+/// Of these, round trips that [`lease::exchanges`] does not count.
+const MORE_TRIPS: i64 = 3;
 /// Processors are looked at for so long, at both ends: over less a share of a core says nothing.
 const SHORTEST_LOOK: Span = Span::from_millis(120);
 const LEAST_MTU: u32 = 576;
@@ -595,6 +611,19 @@ mod tests {
         let takes = |rtt_ms| with_opening(ten, Span::from_millis(rtt_ms)).nanos() / 1_000_000;
         assert_eq!([takes(0), takes(20), takes(300), takes(3000)], [10_000, 10_180, 10_000, 32_000]);
     }
+
+    /// Over a far path the place ran out before the last direction was over.
+    #[test]
+    fn a_lease_of_trains_contains_their_opening_and_the_search_for_the_mtu() {
+        for (ms, ways) in [(0, 1), (20, 2), (600, 1), (2600, 2)] {
+            let round_trip = Span::from_millis(ms);
+            let leased = lease::exchanges(round_trip, 1) * ways + beside_exchanges(round_trip, ways);
+            let needed = round_trip * (OPENING_TRIPS * ways) + mtu_patience(round_trip);
+            assert!(leased >= needed, "{ms} ms: {leased} of {needed}");
+            assert!(leased <= needed + Span::from_millis(100 * ways), "{ms} ms: {leased} of {needed}");
+        }
+    }
+
     /// `capacity` over 2.6 s took 46 s, had no figure, and said only then that it had no time.
     #[test]
     fn a_path_that_is_too_far_for_the_time_is_said_to_be_before_anything_is_sent() {

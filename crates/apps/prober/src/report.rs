@@ -334,6 +334,8 @@ pub(crate) fn finish(
         warnings.extend(paces.into_iter().map(|warning| format!("{name}: {warning}")));
         let fell = tcp::fell_behind(&result.tcp, &result.udp, &found.tcp);
         warnings.extend(fell.into_iter().map(|warning| format!("{name}: {warning}")));
+        let rateless = path_rates::missing_warnings(result);
+        warnings.extend(rateless.into_iter().map(|warning| format!("{name}: {warning}")));
     }
     let mut left_out = Vec::new();
     for result in &versions {

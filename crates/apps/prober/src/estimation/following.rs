@@ -6,9 +6,9 @@
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_path::{Careful, Disturbance, Estimate, Estimator, Flag, Instrument, NoFigure};
+use netaware_path::{Careful, Disturbance, Estimate, Estimator, Flag, Instrument, NoFigure, RateMethod};
 use netaware_record::{Direction, RatePoint};
-use netaware_units::{ByteCount, Mono, Span};
+use netaware_units::{BitRate, ByteCount, Mono, Span};
 use netaware_wire::control::MAX_VOLLEY_PATIENCE;
 
 use super::{
@@ -38,6 +38,8 @@ struct Followed {
     over_time: Vec<RatePoint>,
     /// That turns end at the bytes that the responder's owner allows has been said.
     is_cap_said: bool,
+    /// That the method has no figure of such a path, however often it begins, has been said.
+    is_hopeless_said: bool,
 }
 
 /// Until its time is over, or somebody stops it.
@@ -86,23 +88,25 @@ pub(super) fn follow(
             // One that tracks goes on in its next turn.
             let limit = if request.tracks() { end - began_at } else { time };
             let instrument = instrument(session, request, &known, each.direction, limit);
+            let over = session.over.clone();
             let (failure, sent) = each.take_turn(session, request, &known, &instrument, turn_until);
             let is_capped = each.last.as_ref().is_some_and(|last| last.capped.is_some());
             if is_capped && let Some(most) = told_cap_on_bytes(lane) {
                 each.tell_cap(lane.version, most, watch);
             }
-            if is_capped || (request.tracks() && turn_until < until) {
-                // The interval stays what was asked for.
-                wait(until, stop);
+            if request.tracks() {
+                each.tell_hopeless(lane.version, request, watch);
             }
             if let Err(cause) = failure {
                 lane.fail("send trains", cause);
-                // A turn that could not begin is over at once, and so would be all that follow.
-                wait(until, stop);
             }
             if sent > 0 {
                 each.tell(lane.version, began_at, watch);
             }
+            // The interval stays what was asked for. A turn that could not begin, or has no use for
+            // its time, is over at once, and so would be all that follow. A session that is over
+            // has no turn to wait for.
+            wait(until, &over);
         }
         lane::release_all(lanes);
     }
@@ -135,6 +139,7 @@ impl Followed {
             lately: None,
             over_time: Vec::new(),
             is_cap_said: false,
+            is_hopeless_said: false,
         }
     }
 
@@ -253,6 +258,21 @@ impl Followed {
         }
     }
 
+    /// Says once, while it goes on, that turns have no figure because of the path, and what would
+    /// have one.
+    fn tell_hopeless(
+        &mut self,
+        version: netaware_record::IpVersion,
+        request: &EstimationRequest,
+        watch: &mut Watch<'_>,
+    ) {
+        let Some(Err(why)) = self.last.as_ref().map(|last| &last.answer) else { return };
+        let Some(what) = hopeless(*why, request) else { return };
+        if !std::mem::replace(&mut self.is_hopeless_said, true) {
+            watch.tell(Progress::Note(format!("{} {}: {what}", version.name(), self.direction.name())));
+        }
+    }
+
     fn tell(&mut self, version: netaware_record::IpVersion, began_at: Mono, watch: &mut Watch<'_>) {
         let Some(last) = &self.last else { return };
         let point = path_rates::point(clock::now() - began_at, &last.answer);
@@ -280,6 +300,27 @@ fn of_a_turn(why: NoFigure, ran: Ran) -> NoFigure {
     }
 }
 
+/// Why each turn of a method that tracks ends without a figure, where first trains have shown that
+/// the path is too slow for it, and what to do; `None` where a later turn may have one.
+fn hopeless(why: NoFigure, request: &EstimationRequest) -> Option<String> {
+    match why {
+        NoFigure::TooSlow(carried) => {
+            let (chirp, curve) = (request.rate_method().needs().train, RateMethod::Curve.needs().train);
+            Some(format!(
+                "the path carries about {}, which is too slow for this method: it needs trains of {chirp} packets; \
+                 '--method curve' needs {curve}, and a smaller --packet makes trains shorter",
+                BitRate(carried.max(0.0) as u64)
+            ))
+        }
+        // Without a time that would be enough it was the turn that was too short.
+        NoFigure::TooShort { enough: Some(enough), .. } => Some(format!(
+            "the time is too short for this method over such a path: -t {}s or more would be enough",
+            enough.secs_f64().ceil()
+        )),
+        _ => None,
+    }
+}
+
 /// Whether a turn met two paths, one after the other: that is said once, and the next turn begins
 /// with nothing that is known of the first one.
 fn is_of_two_paths(answer: &Result<Estimate, NoFigure>) -> bool {
@@ -289,6 +330,7 @@ fn is_of_two_paths(answer: &Result<Estimate, NoFigure>) -> bool {
     }
 }
 
+/// Waits until then, or until the session or a person ends it.
 fn wait(until: Mono, stop: &StopFlag) {
     while clock::now() < until && !stop.is_raised() {
         clock::sleep_until(until.min(clock::now() + LOOK));
@@ -355,6 +397,33 @@ mod tests {
         let note =
             "IPv4 up: the responder's owner allows tests of no more than 50.0 KiB: each turn ends at that";
         assert_eq!(said, [Progress::Note(note.to_owned())]);
+    }
+
+    /// `--watch` over 0.5 Mbit/s sent first trains again and again, and never said why it had no
+    /// figure.
+    #[test]
+    fn a_path_that_is_too_slow_for_chirps_is_said_to_be_once_with_what_has_a_figure() {
+        let request = EstimationRequest::new(Target::new("h"), Estimation::Available(AvailableMethod::Chirp));
+        let slow = "the path carries about 500 kbit/s, which is too slow for this method: it needs trains of 20 packets; \
+                    '--method curve' needs 8, and a smaller --packet makes trains shorter";
+        assert_eq!(hopeless(NoFigure::TooSlow(5e5), &request).as_deref(), Some(slow));
+        let short = |enough| NoFigure::TooShort { carried: Some(1e6), enough };
+        let said = hopeless(short(Some(Span::from_millis(99_100))), &request).unwrap();
+        assert!(said.ends_with("-t 100s or more would be enough"), "{said}");
+        // The next turn may have a figure.
+        for other in [short(None), NoFigure::NotSent, NoFigure::PathChanged, NoFigure::Undecided] {
+            assert_eq!(hopeless(other, &request), None);
+        }
+    }
+
+    #[test]
+    fn the_next_turn_is_not_waited_for_where_its_time_has_come_or_its_session_is_over() {
+        let (stop, now) = (StopFlag::new(), clock::now());
+        let over = stop.child();
+        wait(now, &over);
+        over.raise();
+        wait(now + Span::from_secs(3600), &over);
+        assert!(clock::now() - now < Span::from_secs(3600) && !stop.is_raised());
     }
 
     #[test]

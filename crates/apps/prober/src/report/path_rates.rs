@@ -2,9 +2,9 @@
 
 use netaware_path::{AWAY_TOO_LONG, Bound, Estimate, Flag, Instrument, NoFigure, Use};
 use netaware_record::{
-    Direction, ETHERNET_OVERHEAD, HonestRate, Interval, IpVersion, Layer, MissingRate, NoRate, PathMetric,
-    PathRate, PathUse, PathVerdict, Pedigree, RateBound, RateMode, RatePoint, ReceiverTick, TcpResult,
-    TightLink, VersionResult,
+    Direction, ETHERNET_OVERHEAD, HonestRate, Interval, IpVersion, Layer, MissingRate, NoRate, PathFacts,
+    PathMetric, PathRate, PathUse, PathVerdict, Pedigree, RateBound, RateMode, RatePoint, ReceiverTick,
+    TcpResult, TightLink, VersionResult,
 };
 use netaware_stats::ceasing::Ceased;
 use netaware_stats::quantile::linear;
@@ -52,7 +52,7 @@ pub(crate) fn result(
     done: &Estimated,
 ) -> PathRate {
     let answer = done.answer.as_ref().ok();
-    let missing = done.answer.as_ref().err().map(|why| missing(*why, done.silence));
+    let missing = done.answer.as_ref().err().map(|why| missing(*why, done.silence, direction));
     let missing = missing.map(|why| of_a_capped_test(why, done.capped));
     let of_packet = |bytes: u32| {
         let share = f64::from(bytes) / f64::from(done.packet.max(1));
@@ -60,6 +60,7 @@ pub(crate) fn result(
     };
     // What was sent is known without a figure, too.
     let bytes = ByteCount(answer.map_or(done.sent_bytes, |answer| answer.bytes));
+    let load = BitRate::mean(bytes, done.took).unwrap_or_default();
     let flags = noticed(answer);
     let words = words(answer);
     let silent = Some(done.silence).filter(Silence::is_told);
@@ -85,13 +86,14 @@ pub(crate) fn result(
         received: done.received,
         bytes,
         took: done.took,
-        load: BitRate::mean(bytes, done.took).unwrap_or_default(),
+        load,
         flags: words.into_iter().chain(is_silent.then(|| SILENT.to_owned())).collect(),
         remarks: flags
             .iter()
-            .map(|flag| sentence(flag, bound(answer)))
+            .map(|flag| sentence(flag, bound(answer), direction))
             .chain(late_stamps(done))
             .chain(answer.and_then(|answer| limit(answer, done)))
+            .chain(answer.filter(|_| metric == PathMetric::Available).and_then(|answer| unseen(answer, load)))
             .chain(silent.filter(|_| missing.is_none()).map(silence))
             .chain(missing.iter().map(|missing| format!("no figure: {}", missing.because)))
             .collect(),
@@ -117,8 +119,20 @@ fn told_rate(answer: &Estimate) -> Interval {
     Interval { estimate, ..rate }
 }
 
+/// Says that a token bucket may have hidden behind its credit, where the method sent so little that
+/// a bucket that lets much less than the figure through would have stayed full.
+fn unseen(answer: &Estimate, load: BitRate) -> Option<String> {
+    let explains = |flag: &Flag| {
+        matches!(flag, Flag::Shaped { .. } | Flag::Policed { .. } | Flag::PathChanged | Flag::Slower { .. })
+    };
+    let is_plain = answer.bound == Bound::None && !answer.flags.iter().any(explains);
+    let is_little = (load.0 as f64) < LITTLE * answer.rate.estimate;
+    (is_plain && is_little).then(|| format!("{load} {UNSEEN}"))
+}
+
 /// Marks each figure that a transfer of the same direction contradicts: trains are too short to
 /// spend a large credit, and a transfer is not. Those that were `cut` by an outage contradict none.
+/// Where a transfer says whether there is such a credit, nothing is said of one that may be there.
 pub(crate) fn mark_peaks(result: &mut VersionResult, cut: &[(Direction, u16)]) {
     for rate in &mut result.path_rates {
         let is_shaped = rate.flags.iter().any(|flag| flag == "shaped");
@@ -127,6 +141,9 @@ pub(crate) fn mark_peaks(result: &mut VersionResult, cut: &[(Direction, u16)]) {
         let whole = |it: &&TcpResult| !cut.contains(&(it.pedigree.direction, it.streams));
         let mut of_direction =
             result.tcp.iter().filter(|it| it.pedigree.direction == rate.pedigree.direction).filter(whole);
+        if of_direction.clone().any(|it| says_what_lasts(&it.receiver_ticks)) {
+            rate.remarks.retain(|remark| !remark.ends_with(UNSEEN));
+        }
         let held = of_direction.find_map(|it| held_down(figure.0 as f64, &it.receiver_ticks));
         if let Some((first, later)) = held {
             rate.flags.push("peak".to_owned());
@@ -144,8 +161,7 @@ pub(crate) fn mark_peaks(result: &mut VersionResult, cut: &[(Direction, u16)]) {
 /// Payload in bit/s at first and later of a round that came about as fast as `figure` and then, for
 /// all of its second half, at a lower rate that stayed the same. What loss makes of TCP varies.
 pub(super) fn held_down(figure: f64, ticks: &[ReceiverTick]) -> Option<(f64, f64)> {
-    let rounds = ticks.chunk_by(|before, after| before.end < after.end);
-    rounds.filter(|round| round.len() >= MIN_TICKS).find_map(|round| {
+    rounds(ticks).filter(|round| is_long(round)).find_map(|round| {
         let sorted = |ticks: &[ReceiverTick]| {
             let rate = |it: &ReceiverTick| it.bytes.0 as f64 * 8.0 / it.length.secs_f64().max(1e-9);
             let mut rates: Vec<f64> = ticks.iter().map(rate).collect();
@@ -166,6 +182,41 @@ pub(super) fn held_down(figure: f64, ticks: &[ReceiverTick]) -> Option<(f64, f64
         is_held.then_some((first, later))
     })
 }
+
+/// Whether one of the rounds was long enough for [`held_down`], and carried something.
+fn says_what_lasts(ticks: &[ReceiverTick]) -> bool {
+    rounds(ticks).any(|round| is_long(round) && round.iter().any(|tick| tick.bytes.0 > 0))
+}
+
+/// The rounds of a transfer: each begins its time again.
+fn rounds(ticks: &[ReceiverTick]) -> impl Iterator<Item = &[ReceiverTick]> {
+    ticks.chunk_by(|before, after| before.end < after.end)
+}
+
+fn is_long(round: &[ReceiverTick]) -> bool {
+    round.len() >= MIN_TICKS
+}
+
+/// A sentence for each rate of a version that has no figure: which, and why. Nothing is said of one
+/// that a person stopped, and of silence where another warning says why nothing came.
+pub(super) fn missing_warnings(result: &VersionResult) -> Vec<String> {
+    let hole = result.path.as_ref().and_then(PathFacts::black_hole);
+    let has_broken_off = result.failed_phases.iter().any(|phase| phase.stage == "send trains");
+    let is_said = |reason: NoRate| match reason {
+        NoRate::Stopped => true,
+        NoRate::NothingCame | NoRate::WentSilent => hole.is_some() || has_broken_off,
+        _ => false,
+    };
+    let missing = result.path_rates.iter().filter_map(|rate| Some((rate, rate.missing.as_ref()?)));
+    let unsaid = missing.filter(|(_, missing)| !is_said(missing.reason));
+    let sentences = unsaid.map(|(rate, missing)| {
+        let (name, way) = (rate.metric.name(), rate.pedigree.direction.name());
+        let why = hole.as_deref().unwrap_or(&missing.because);
+        format!("no figure of {name} {way}: {why}")
+    });
+    sentences.collect()
+}
+
 /// Whether none of the packets that were sent for it ever came. Where some came, packets of their
 /// length pass.
 pub(crate) fn is_silent(rate: &PathRate) -> bool {
@@ -268,7 +319,7 @@ fn of_a_capped_test(missing: MissingRate, capped: Option<ByteCount>) -> MissingR
 }
 
 /// Why there is no rate, for the record.
-fn missing(why: NoFigure, silent: Silence) -> MissingRate {
+fn missing(why: NoFigure, silent: Silence, direction: Direction) -> MissingRate {
     let rate = |rate: f64| BitRate(rate.max(0.0) as u64);
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let (mut carried, mut enough) = (None, None);
@@ -321,7 +372,7 @@ fn missing(why: NoFigure, silent: Silence) -> MissingRate {
         NoFigure::PathChanged => "the path or a clock changed in the middle".to_owned(),
         NoFigure::Slower { from, to } => {
             carried = Some(rate(to));
-            slower(from, to)
+            slower(from, to, direction)
         }
         NoFigure::NothingLeft => "other traffic leaves nothing, or less than the method can see".to_owned(),
         NoFigure::Stopped => "it was stopped before there was one".to_owned(),
@@ -337,10 +388,21 @@ fn gone(packets: u64, over: Span) -> String {
     )
 }
 
-/// That the path became slower, and by how much.
-fn slower(from: f64, to: f64) -> String {
+/// Says that trains came far more slowly from some point on, why that may be, and what shows it.
+/// Trains cannot distinguish the two causes: the credit of a token bucket that is larger than the
+/// test of a figure spends ends as suddenly as a link becomes slower.
+fn slower(from: f64, to: f64, direction: Direction) -> String {
     let rate = |rate: f64| BitRate(rate.max(0.0) as u64);
-    format!("the path became slower in the middle: from about {} to about {}", rate(from), rate(to))
+    let way = match direction {
+        Direction::Reverse => " -R",
+        Direction::Forward | Direction::RoundTrip => "",
+    };
+    format!(
+        "trains came far more slowly from some point on, at about {} instead of {}: the credit of a token bucket was \
+         used up then, or the path became slower; 'netaware tcp{way} -t 30s' shows the lasting rate",
+        rate(to),
+        rate(from)
+    )
 }
 
 fn reason(why: NoFigure) -> NoRate {
@@ -489,7 +551,7 @@ fn word(flag: &Flag) -> &'static str {
     }
 }
 
-fn sentence(flag: &Flag, bound: RateBound) -> String {
+fn sentence(flag: &Flag, bound: RateBound, direction: Direction) -> String {
     match flag {
         Flag::HostLimited => "host-limited: the hosts cannot send or stamp fast enough for more".to_owned(),
         Flag::Unexplained => "the method found a bound only, and why is not known: it is far below what this host probes at, so \
@@ -509,7 +571,7 @@ fn sentence(flag: &Flag, bound: RateBound) -> String {
         Flag::PathChanged => {
             "the delay moved in the middle: another path, or a clock that was set".to_owned()
         }
-        Flag::Slower { from, to } => slower(*from, *to),
+        Flag::Slower { from, to } => slower(*from, *to, direction),
         Flag::Elastic => "other traffic gave way to the trains: without them less would be left".to_owned(),
         Flag::Ambiguous => "modes or methods disagree".to_owned(),
         Flag::CutShort => "the method ended before it was content: what it still had to send would have taken longer than its time".to_owned(),
@@ -560,19 +622,25 @@ const MIN_TICKS: usize = 12;
 const REACHED: f64 = 0.7;
 const HELD_DOWN: f64 = 0.6;
 const STAYS: f64 = 0.25;
+/// A method that sends less than this share of its figure leaves most buckets full.
+const LITTLE: f64 = 0.5;
+/// How the remark on a bucket that stayed full goes on behind the load.
+const UNSEEN: &str = "was sent on average: a token bucket that refills faster than that and has a large credit is not \
+                      noticed, and long transfers would get less";
 /// A mode has more than 15 of at most 1000 pairs; those that are left out are the emptiest.
 const MOST_MODES: usize = 16;
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::Ceiling;
+    use netaware_record::{Ceiling, FailedPhase, MtuFinding};
     use netaware_stats::interval::Interval;
 
     use super::*;
 
     #[test]
     fn a_path_that_went_silent_within_one_volley_says_what_may_have_happened() {
-        let because = missing(NoFigure::WentSilent { packets: 21 }, Silence::default()).because;
+        let because =
+            missing(NoFigure::WentSilent { packets: 21 }, Silence::default(), Direction::Forward).because;
         assert!(
             because.starts_with("of the last 21 packets none came") && because.contains("another port"),
             "{because}"
@@ -601,10 +669,11 @@ mod tests {
     #[test]
     fn an_outage_and_a_policer_are_told_and_not_only_a_share_that_was_lost() {
         let outage = NoFigure::Interrupted { packets: 120, over: Span::from_millis(290) };
-        let because = missing(outage, Silence::default()).because;
+        let because = missing(outage, Silence::default(), Direction::Forward).because;
         assert!(because.starts_with("120 packets in a row were lost, sent within 290 ms"), "{because}");
         assert!(because.contains("-t"), "{because}");
-        let policed = missing(NoFigure::Policed { lost: 0.39, lasts: 99.9e6 }, Silence::default());
+        let policed =
+            missing(NoFigure::Policed { lost: 0.39, lasts: 99.9e6 }, Silence::default(), Direction::Forward);
         assert_eq!((policed.reason, policed.carried), (NoRate::TooLossy, Some(BitRate(99_900_000))));
         assert!(policed.because.contains("policer"), "{}", policed.because);
     }
@@ -612,12 +681,12 @@ mod tests {
     #[test]
     fn more_time_is_not_asked_for_where_the_owner_allows_no_more_bytes() {
         let short = NoFigure::TooShort { carried: Some(64_000.0), enough: Some(Span::from_secs(20)) };
-        let told = |capped| of_a_capped_test(missing(short, Silence::default()), capped);
+        let told = |capped| of_a_capped_test(missing(short, Silence::default(), Direction::Forward), capped);
         assert!(told(None).because.contains("-t") && told(None).enough.is_some());
         let capped = told(Some(ByteCount(1_000_000)));
         assert!(capped.because.contains("tests of no more than 977 KiB"), "{}", capped.because);
         assert_eq!((capped.reason, capped.enough), (NoRate::TooShort, None));
-        let silent = missing(NoFigure::NotSent, Silence::default());
+        let silent = missing(NoFigure::NotSent, Silence::default(), Direction::Forward);
         assert_eq!(of_a_capped_test(silent.clone(), Some(ByteCount(1))), silent);
     }
 
@@ -626,10 +695,10 @@ mod tests {
     }
 
     fn told(rate: f64, flags: &[Flag], unstamped: u64) -> PathRate {
-        told_of(rate, flags, unstamped)
+        told_of(PathMetric::Capacity, rate, flags, unstamped)
     }
 
-    fn told_of(rate: f64, flags: &[Flag], unstamped: u64) -> PathRate {
+    fn told_of(metric: PathMetric, rate: f64, flags: &[Flag], unstamped: u64) -> PathRate {
         let limited_by =
             Ceiling { by: "sending".into(), rate: BitRate(8_000_000_000), because: "1.5 us each".into() };
         let host = HonestRate {
@@ -682,7 +751,88 @@ mod tests {
             ceased: None,
             capped: None,
         };
-        result(PathMetric::Capacity, IpVersion::V4, Direction::Forward, &done)
+        result(metric, IpVersion::V4, Direction::Forward, &done)
+    }
+
+    /// A shaper's credit of 2 MB was used up in the middle, and a slower path was said to be why.
+    #[test]
+    fn a_credit_that_was_used_up_is_named_beside_a_path_that_became_slower() {
+        let fell = NoFigure::Slower { from: 95e6, to: 20e6 };
+        for (way, command) in
+            [(Direction::Forward, "'netaware tcp -t"), (Direction::Reverse, "'netaware tcp -R -t")]
+        {
+            let because = missing(fell, Silence::default(), way).because;
+            assert!(because.contains("at about 20.0 Mbit/s instead of 95.0 Mbit/s: the credit"), "{because}");
+            assert!(because.contains(command), "{because}");
+            let flag = Flag::Slower { from: 95e6, to: 20e6 };
+            assert_eq!(sentence(&flag, RateBound::None, way), because);
+        }
+    }
+
+    #[test]
+    fn little_traffic_does_not_show_a_bucket_of_large_credit_and_says_so() {
+        // 800 kbit/s were sent on average.
+        let of = |metric, rate, flags: &[Flag]| told_of(metric, rate, flags, 0).remarks;
+        let [remark]: [String; 1] = of(PathMetric::Available, 5e7, &[]).try_into().unwrap();
+        assert!(remark.starts_with("800 kbit/s was sent") && remark.ends_with(UNSEEN), "{remark}");
+        // The load itself shows what lasts, a bucket was seen, or it is what bursts get that counts.
+        assert_eq!(of(PathMetric::Available, 1.5e6, &[]), [""; 0]);
+        assert_eq!(of(PathMetric::Capacity, 5e7, &[]), [""; 0]);
+        let shaped = of(PathMetric::Available, 5e7, &[Flag::Shaped { peak: 9e7 }]);
+        assert!(!shaped.iter().any(|remark| remark.ends_with(UNSEEN)), "{shaped:?}");
+    }
+
+    #[test]
+    fn a_transfer_that_lasts_says_whether_there_is_a_credit_and_one_of_a_second_does_not() {
+        let length = Span::from_millis(100);
+        let ticks = |count: i64, bytes| -> Vec<ReceiverTick> {
+            let tick = |at: i64| ReceiverTick {
+                end: length * at,
+                length,
+                bytes: ByteCount(bytes),
+                ..ReceiverTick::default()
+            };
+            (1..=count).map(tick).collect()
+        };
+        assert!(says_what_lasts(&ticks(12, 9000)) && says_what_lasts(&[ticks(3, 1), ticks(12, 1)].concat()));
+        // Two rounds are no long one, and what carried nothing spent nothing.
+        assert!(
+            !says_what_lasts(&ticks(11, 9000)) && !says_what_lasts(&[ticks(11, 1), ticks(11, 1)].concat())
+        );
+        assert!(!says_what_lasts(&ticks(12, 0)) && !says_what_lasts(&[]));
+    }
+
+    /// The reason was a remark of the rate alone, and `warnings` was empty.
+    #[test]
+    fn a_rate_without_a_figure_has_its_reason_among_the_warnings() {
+        let rate = |metric, why| PathRate {
+            rate: None,
+            missing: Some(missing(why, Silence::default(), Direction::Forward)),
+            ..told_of(metric, 5e7, &[], 0)
+        };
+        let mut result = VersionResult {
+            path_rates: vec![
+                rate(PathMetric::Capacity, NoFigure::Batched),
+                rate(PathMetric::Available, NoFigure::NothingCame { packets: 9 }),
+                rate(PathMetric::Maximum, NoFigure::Stopped),
+                told_of(PathMetric::Maximum, 5e7, &[], 0),
+            ],
+            ..VersionResult::new(IpVersion::V4)
+        };
+        let said = missing_warnings(&result);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].starts_with("no figure of capacity up: the receiving host handed"), "{said:?}");
+        assert!(said[1].contains("up: of 9 packets none came"), "{said:?}");
+        // The warning of the phase has the silence already.
+        let reason = "no packet of the trains up came any more".to_owned();
+        result.failed_phases = vec![FailedPhase { stage: "send trains".to_owned(), reason }];
+        assert_eq!(missing_warnings(&result), said[..1]);
+        // And so has that of a black hole, which is why trains did not come.
+        result.failed_phases.clear();
+        let hole = PathFacts { mtu: Some(1400), mtu_finding: MtuFinding::BlackHole, ..PathFacts::default() };
+        result.path = Some(hole);
+        let want = "no figure of capacity up: packets above 1400 bytes vanish and no router says so";
+        assert_eq!(missing_warnings(&result), [want]);
     }
 
     #[test]
@@ -712,7 +862,7 @@ mod tests {
     #[test]
     fn a_figure_that_is_missing_has_its_reason_and_what_would_be_enough() {
         let short = NoFigure::TooShort { carried: Some(64_000.0), enough: Some(Span::from_millis(280_500)) };
-        let told = missing(short, Silence::default());
+        let told = missing(short, Silence::default(), Direction::Forward);
         assert_eq!((told.reason, told.carried), (NoRate::TooShort, Some(BitRate(64_000))));
         assert_eq!(told.enough, Some(Span::from_secs(281)));
         assert!(told.because.contains("64.0 kbit/s") && told.because.contains("-t"), "{}", told.because);

@@ -28,10 +28,11 @@ pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::R
         let shown = paragraph(&lead, &format!("{}  ({})", e.text, e.found));
         writeln!(out, "{}", if e.held { shown } else { paint.bad(&shown) })?;
     }
-    if !record.warnings.is_empty() {
+    let warnings: Vec<&String> = record.warnings.iter().filter(|it| !is_a_remark(record, it)).collect();
+    if !warnings.is_empty() {
         writeln!(out, "\n{}", paint.heading("WARNINGS"))?;
     }
-    for warning in &record.warnings {
+    for warning in warnings {
         writeln!(out, "{}", paint.caution(&paragraph("  ! ", warning)))?;
     }
     Ok(())
@@ -94,6 +95,19 @@ fn failure(record: &Record) -> Option<String> {
 fn is_ended_before_a_figure(record: &Record) -> bool {
     let has_none = !record.has_figures() || record.ability.is_some() && !record.is_measured();
     has_none && record.outcome == Outcome::Interrupted
+}
+
+/// Whether a warning is the reason why a rate has no figure, which is told below that rate.
+fn is_a_remark(record: &Record, warning: &str) -> bool {
+    record.versions.iter().any(|version| {
+        version.path_rates.iter().any(|rate| {
+            let (name, way) = (rate.metric.name(), rate.pedigree.direction.name());
+            let lead = format!("{}: no figure of {name} {way}: ", version.version.name());
+            let is_told =
+                |why: &str| rate.remarks.iter().any(|it| it.strip_prefix("no figure: ") == Some(why));
+            warning.strip_prefix(lead.as_str()).is_some_and(is_told)
+        })
+    })
 }
 
 /// Why a capacity or an available bandwidth has no figure.
@@ -194,6 +208,23 @@ mod tests {
         record.versions.iter_mut().for_each(|version| version.udp.clear());
         assert_eq!(failure_lines(&record), ["nothing was measured: IPv4: UDP is blocked"]);
         assert_eq!(failure_lines(&fixture::nothing()).len(), 1);
+    }
+
+    #[test]
+    fn the_reason_why_a_rate_has_no_figure_is_not_printed_twice() {
+        let mut record = fixture::capacity();
+        let way = record.versions[1].path_rates[1].pedigree.direction.name();
+        let of = |why: &str| format!("IPv6: no figure of capacity {way}: {why}");
+        record.warnings = vec![of("the time was too short"), of("large packets vanish")];
+        let mut page = Vec::new();
+        write(&mut page, &record, Paint::for_file(Colour::Never)).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        assert!(page.contains("WARNINGS") && page.contains("vanish"), "{page}");
+        assert!(!page.contains("too short"), "{page}");
+        record.warnings.pop();
+        let mut page = Vec::new();
+        write(&mut page, &record, Paint::for_file(Colour::Never)).unwrap();
+        assert!(!String::from_utf8(page).unwrap().contains("WARNINGS"));
     }
 
     #[test]
