@@ -224,17 +224,16 @@ impl Parsed {
 /// Reads the arguments of this process together with all other sources.
 ///
 /// # Errors
-/// As [`merged`]; a refused command line ends the process as clap does it, with exit code 2.
+/// As [`merged`]; a [`clap::Error`] for a refused command line, and for help and version, which the
+/// parser answers itself.
 pub(crate) fn parsed(command: Command, typed: &[OsString], sources: &Sources) -> anyhow::Result<Parsed> {
-    let first = command
-        .clone()
-        .try_get_matches_from(typed)
-        .unwrap_or_else(|error| refusal(&command, typed, error).exit());
+    let first =
+        command.clone().try_get_matches_from(typed).map_err(|error| refusal(&command, typed, error))?;
     let line = merged(&command, typed, &first, sources).context("settings")?;
     if line == typed {
         return Ok(Parsed { merged: first.clone(), typed: first });
     }
-    let merged = command.try_get_matches_from(line).unwrap_or_else(|error| error.exit());
+    let merged = command.try_get_matches_from(line)?;
     Ok(Parsed { typed: first, merged })
 }
 

@@ -38,6 +38,7 @@ mod signals;
 mod sink;
 
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -45,6 +46,8 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::cli::Cli;
 use crate::config::Sources;
 use crate::exit::Exit;
+use crate::flags::output::Colour;
+use crate::render::Paint;
 
 fn main() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
@@ -61,6 +64,59 @@ fn main() -> ExitCode {
 }
 
 fn run(typed: &[OsString]) -> anyhow::Result<Exit> {
-    let parsed = config::parsed(Cli::command(), typed, &Sources::of_this_process())?;
-    Cli::from_arg_matches(&parsed.merged).unwrap_or_else(|error| error.exit()).command.run(&parsed)
+    let read = config::parsed(Cli::command(), typed, &Sources::of_this_process())
+        .and_then(|parsed| Ok((Cli::from_arg_matches(&parsed.merged)?, parsed)));
+    match read {
+        Ok((cli, parsed)) => cli.command.run(&parsed),
+        Err(error) => {
+            let answer = error.downcast::<clap::Error>()?;
+            Ok(print_answer(&mut sink::stdout(), &answer)?)
+        }
+    }
+}
+
+/// Prints what the parser answers to a command line that it does not hand on: the help or the
+/// version that was asked for, or what is wrong with the line.
+///
+/// # Errors
+/// The help or the version cannot be printed.
+fn print_answer(out: &mut dyn Write, answer: &clap::Error) -> io::Result<Exit> {
+    if answer.use_stderr() {
+        // What is said on stderr is never the result.
+        let _ = answer.print();
+        return Ok(Exit::NotMeasured);
+    }
+    out.write_all(Paint::for_stdout(Colour::Auto).help(&answer.render()).as_bytes())?;
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps what is written to it until a flush, which fails.
+    struct FullDisk;
+
+    impl Write for FullDisk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+    }
+
+    #[test]
+    fn a_help_that_could_not_be_printed_is_an_error() {
+        for line in ["netaware --version", "netaware --help", "netaware help tcp", "netaware tcp -h"] {
+            let answer = Cli::command().try_get_matches_from(line.split(' ')).unwrap_err();
+            let mut printed = Vec::new();
+            assert_eq!(print_answer(&mut printed, &answer).unwrap(), Exit::Done, "{line}");
+            assert!(String::from_utf8(printed).unwrap().contains("netaware"), "{line}");
+            let error = print_answer(&mut FullDisk, &answer).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{line}");
+        }
+    }
 }

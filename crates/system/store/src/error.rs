@@ -216,7 +216,9 @@ pub enum FindError {
 pub(crate) fn hint(source: &rusqlite::Error) -> &'static str {
     use rusqlite::ErrorCode;
     match source.sqlite_error_code() {
-        Some(ErrorCode::SystemIoFailure) => "; see whether its disk is full or read-only",
+        Some(ErrorCode::SystemIoFailure) => {
+            "; the system could not read or write it: see whether its disk is full, read-only or faulty"
+        }
         Some(ErrorCode::CannotOpen) => {
             "; see whether its folder can be written to: files beside it are needed to read it"
         }

@@ -47,10 +47,14 @@ impl Store {
     /// Opens the file, and makes it and its folder if they do not exist.
     ///
     /// # Errors
-    /// The folder cannot be made, the file is no database, belongs to another program, was written
-    /// by a newer netaware, the disk is full, or another process kept it locked for ten seconds.
+    /// The folder cannot be made, a folder or a device is in place of the file, the file is no
+    /// database, belongs to another program, was written by a newer netaware, the disk is full, or
+    /// another process kept it locked for ten seconds.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref().to_path_buf();
+        if reading::is_no_file(&path) {
+            return Err(OpenError::NoFile { path });
+        }
         place::make_folder(&path)?;
         let connection = schema::open(&path)?;
         Ok(Self { connection, path })

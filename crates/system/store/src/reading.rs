@@ -49,6 +49,11 @@ pub(crate) fn check_file(path: &Path) -> Result<(), Obstacle> {
     }
 }
 
+/// Whether a folder or a device is at the path; a path with nothing there is none.
+pub(crate) fn is_no_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|about| !about.is_file())
+}
+
 /// A connection that writes nothing. The schema has been read through it.
 pub(crate) fn connect(path: &Path) -> Result<Connection, Obstacle> {
     check_file(path)?;

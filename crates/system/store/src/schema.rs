@@ -3,6 +3,8 @@
 //! `application_id` says that the file is ours and `user_version` which layout it has, so a foreign
 //! or newer file is recognised before anything is written to it.
 
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
@@ -138,6 +140,13 @@ pub(crate) fn explained(source: rusqlite::Error, path: &Path, operation: &'stati
         }
         Some(ErrorCode::DiskFull) => OpenError::DiskFull { path },
         Some(ErrorCode::ReadOnly) => OpenError::ReadOnly { path },
+        // SQLite does not say why, so the system is asked.
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => match File::open(&path) {
+            // SQLite would have made the file if the folder could be written.
+            Err(error) if error.kind() == ErrorKind::NotFound => OpenError::ReadOnly { path },
+            Err(source) => OpenError::Access { operation, path, source },
+            Ok(_) => OpenError::Sql { operation, path, source },
+        },
         _ => OpenError::Sql { operation, path, source },
     }
 }
@@ -247,6 +256,25 @@ mod tests {
     #[test]
     fn a_folder_in_place_of_the_file_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(Store::open(folder.path()), Err(OpenError::Sql { .. })));
+        for path in [folder.path(), Path::new("/dev/null")] {
+            let error = Store::open(path).unwrap_err();
+            assert!(matches!(error, OpenError::NoFile { .. }), "{error}");
+        }
+    }
+
+    /// SQLite's "unable to open database file" was all that was said.
+    #[test]
+    fn the_reason_why_a_file_cannot_be_opened_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        let of = |path: &Path| {
+            let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+            explained(rusqlite::Error::SqliteFailure(code, None), path, "open")
+        };
+        assert!(matches!(of(&folder.path().join("absent")), OpenError::ReadOnly { .. }));
+        let below = of(&file.join("below"));
+        assert!(matches!(below, OpenError::Access { .. }), "{below}");
+        assert!(matches!(of(&file), OpenError::Sql { .. }), "the system can open it");
     }
 }

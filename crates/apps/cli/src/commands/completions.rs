@@ -1,13 +1,11 @@
 //! `netaware completions`: for the shell to load.
 
-use std::io::Write;
-
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use crate::cli::Cli;
 use crate::exit::Exit;
-use crate::sink;
+use crate::sink::Sink;
 
 const AFTER: &str = "\
 Examples:
@@ -28,12 +26,12 @@ impl Completions {
     /// Prints it.
     ///
     /// # Errors
-    /// Nobody reads it.
+    /// It cannot be written.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         // Into memory first: the generator panics when it cannot write.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "netaware", &mut script);
-        sink::stdout().write_all(&script)?;
+        Sink::Stdout.write(&script)?;
         Ok(Exit::Done)
     }
 }

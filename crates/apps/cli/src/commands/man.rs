@@ -1,6 +1,5 @@
 //! `netaware man`: manual pages, made from the same text as `--help`.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -9,7 +8,7 @@ use clap_mangen::Man as Page;
 
 use crate::cli::Cli;
 use crate::exit::Exit;
-use crate::sink;
+use crate::sink::Sink;
 
 const AFTER: &str = "\
 Examples:
@@ -44,7 +43,7 @@ impl Man {
         }
         let mut page = Vec::new();
         self.page()?.render(&mut page)?;
-        sink::stdout().write_all(&page)?;
+        Sink::Stdout.write(&page)?;
         Ok(Exit::Done)
     }
 

@@ -1,11 +1,9 @@
 //! `netaware schema`: what `--format json` means.
 
-use std::io::Write;
-
 use clap::Args;
 
 use crate::exit::Exit;
-use crate::sink;
+use crate::sink::Sink;
 
 /// Print the JSON Schema of a record
 #[derive(Debug, Args)]
@@ -18,11 +16,12 @@ impl Schema {
     /// Prints it.
     ///
     /// # Errors
-    /// Nobody reads it.
+    /// It cannot be written.
     #[expect(clippy::unused_self, reason = "all commands run the same way")]
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let schema: serde_json::Value = serde_json::from_str(netaware_record::JSON_SCHEMA)?;
-        writeln!(sink::stdout(), "{}", serde_json::to_string_pretty(&schema)?)?;
+        let text = serde_json::to_string_pretty(&schema)?;
+        Sink::Stdout.write(format!("{text}\n").as_bytes())?;
         Ok(Exit::Done)
     }
 }

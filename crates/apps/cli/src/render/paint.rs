@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use anstyle::{AnsiColor, Style};
+use clap::builder::StyledStr;
 
 use crate::flags::output::Colour;
 
@@ -58,6 +59,11 @@ impl Paint {
 
     pub(crate) fn caution(self, text: &str) -> String {
         self.with(Style::new().fg_color(Some(AnsiColor::Yellow.into())), text)
+    }
+
+    /// A help text, which comes with styles of its own.
+    pub(crate) fn help(self, text: &StyledStr) -> String {
+        if self.enabled { text.ansi().to_string() } else { text.to_string() }
     }
 
     fn with(self, style: Style, text: &str) -> String {

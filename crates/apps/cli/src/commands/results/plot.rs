@@ -9,7 +9,7 @@ use super::Place;
 use crate::exit::Exit;
 use crate::plot::source::Source;
 use crate::plot::{self, Kind, Size};
-use crate::sink;
+use crate::sink::{self, Sink};
 
 const LONG: &str = "\
 Draws a result, or all results of a series, as SVG or PNG. Without --what the picture follows from what was measured:
@@ -57,7 +57,7 @@ impl Plot {
         let size = self.size.unwrap_or_else(|| Size::usual(picture.panels.len()));
         let path = match &self.output {
             Some(path) if path.as_os_str() == "-" => {
-                sink::stdout().write_all(plot::to_svg(&picture, size)?.as_bytes())?;
+                Sink::Stdout.write(plot::to_svg(&picture, size)?.as_bytes())?;
                 return Ok(Exit::Done);
             }
             Some(path) => path.clone(),
