@@ -203,6 +203,12 @@ pub(crate) fn print(
             eprintln!("error: {line}");
         }
     }
+    // Their rows have figures alone.
+    if matches!(output.format, Format::Csv | Format::Udpmon) {
+        for line in render::text::missed_lines(record) {
+            eprintln!("{line}");
+        }
+    }
     let mut out = Vec::new();
     match output.format {
         // The lines above have said it all.
@@ -256,6 +262,19 @@ pub(crate) fn short_id(id: uuid::Uuid) -> String {
 mod tests {
     use super::*;
     use crate::render::fixture;
+
+    /// With CSV the exit code alone said that one had failed.
+    #[test]
+    fn a_threshold_that_was_missed_has_a_line_and_one_that_held_has_none() {
+        let mut record = fixture::udp();
+        let expectation = |text: &str, held| netaware_record::Expectation {
+            text: text.to_owned(),
+            held,
+            found: "IPv4 212 us".to_owned(),
+        };
+        record.expectations = vec![expectation("rtt.p50<1s", true), expectation("rtt.p99<1ns", false)];
+        assert_eq!(render::text::missed_lines(&record), ["FAILED  rtt.p99<1ns  (IPv4 212 us)"]);
+    }
 
     #[test]
     fn exit_codes_follow_the_record() {

@@ -503,8 +503,8 @@ fn headers(version: IpVersion) -> u32 {
     version.header_len() + 8
 }
 
-/// What an [`Interval`] of the record is made of. It is of a rate or of a share, and neither is below
-/// zero, which the statistics do not know.
+/// What an [`Interval`] of the record is made of. It is of a rate or of a share, and neither is
+/// below zero, which the statistics do not know.
 pub(crate) fn interval(of: &netaware_stats::interval::Interval) -> Interval {
     Interval { estimate: of.estimate, lo: of.lo.max(0.0), hi: of.hi, confidence: of.confidence }
 }
