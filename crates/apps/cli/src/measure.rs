@@ -173,7 +173,7 @@ pub(crate) fn open_sink(command: &str, output: &OutputFlags) -> anyhow::Result<S
         bail!("a JSON file holds one value and cannot be added to: use --format ndjson");
     }
     let existing = if output.append { Existing::Append } else { Existing::Refuse };
-    Sink::open(output.output.as_deref(), existing)
+    Sink::open(output.output.as_deref(), existing, output.format)
 }
 
 /// A file is plain text unless colour is asked for by its name.

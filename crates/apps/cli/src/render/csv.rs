@@ -75,9 +75,17 @@ impl ScanColumns {
     }
 }
 
+/// The names of what every row begins with.
+const HEAD: [&str; 5] = ["id", "started_at", "command", "host", "label"];
+
+/// Whether the first line of a file is a heading of any command.
+pub(crate) fn is_heading(first_line: &str) -> bool {
+    first_line.starts_with(&HEAD.join(","))
+}
+
 /// The names of the columns, without the end of the line; with `scan` those of a series too.
 pub(crate) fn heading(command: &str, scan: Option<&ScanColumns>) -> String {
-    let mut names: Vec<String> = ["id", "started_at", "command", "host", "label"].map(str::to_owned).to_vec();
+    let mut names: Vec<String> = HEAD.map(str::to_owned).to_vec();
     if let Some(scan) = scan {
         names.extend(["series", "index"].map(str::to_owned));
         names.extend(scan.names());

@@ -78,7 +78,7 @@ impl Export {
         let store = self.place.read()?;
         let selections = self.selections(&store)?;
         let existing = if self.append { Existing::Append } else { Existing::Refuse };
-        let sink = Sink::open(self.output.as_deref(), existing)?;
+        let sink = Sink::open(self.output.as_deref(), existing, self.format.format())?;
         let format = self.format.format();
         let rows = Rows::new(
             format,
