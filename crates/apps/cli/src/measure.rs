@@ -76,8 +76,8 @@ impl Measurement<'_> {
         measure: impl FnOnce(Target, &StopFlag, &mut dyn FnMut(Progress)) -> Record,
     ) -> anyhow::Result<Exit> {
         let sink = self.open_sink()?;
-        if let (Format::Csv, Some(found)) = (self.output.format, sink.heading()) {
-            render::csv::fits_below(found, &render::csv::heading(self.command, None))?;
+        if self.output.format == Format::Csv {
+            sink.check_heading(&render::csv::heading(self.command, None))?;
         }
         let asked = self.target.target(None)?;
         let own = self.own_responder(asked.key.as_deref())?;

@@ -144,6 +144,19 @@ impl Sink {
         }
     }
 
+    /// Rows may only stand below the heading that they were made for.
+    ///
+    /// # Errors
+    /// The file begins with another one.
+    pub(crate) fn check_heading(&self, heading: &str) -> anyhow::Result<()> {
+        match self {
+            Self::File(OutputFile { heading: Some(found), path, .. }) if found != heading => {
+                bail!("{} has other columns than these results: name another file", path.display())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whole lines, in one call: whoever ends this program in between ends it before or after them.
     pub(crate) fn write(&self, lines: &[u8]) -> io::Result<()> {
         match self {
@@ -307,6 +320,17 @@ mod tests {
         }
         std::fs::write(&path, "").unwrap();
         assert!(open_for(&path, Existing::Append, Format::Csv).is_ok(), "an empty file is fine");
+    }
+
+    #[test]
+    fn rows_do_not_come_below_another_heading() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        std::fs::write(&path, "id,x\n").unwrap();
+        let sink = open(&path, Existing::Append).unwrap();
+        assert!(sink.check_heading("id,x").is_ok());
+        let error = sink.check_heading("id,y").unwrap_err().to_string();
+        assert!(error.ends_with("a.csv has other columns than these results: name another file"), "{error}");
     }
 
     #[test]

@@ -147,10 +147,8 @@ impl Writer {
                 record.command
             ),
             None => {
-                if let Some(found) = self.sink.heading() {
-                    let columns = csv::ScanColumns::of_record(record);
-                    csv::fits_below(found, &csv::heading(&record.command, Some(&columns)))?;
-                }
+                let columns = csv::ScanColumns::of_record(record);
+                self.sink.check_heading(&csv::heading(&record.command, Some(&columns)))?;
             }
         }
         Ok(())
