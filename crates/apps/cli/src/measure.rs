@@ -76,8 +76,8 @@ impl Measurement<'_> {
         measure: impl FnOnce(Target, &StopFlag, &mut dyn FnMut(Progress)) -> Record,
     ) -> anyhow::Result<Exit> {
         let sink = self.open_sink()?;
-        if let (Format::Csv, Some(found)) = (self.output.format, sink.heading()) {
-            render::csv::fits_below(found, &render::csv::heading(self.command, None))?;
+        if self.output.format == Format::Csv {
+            sink.check_heading(&render::csv::heading(self.command, None))?;
         }
         let asked = self.target.target(None)?;
         let own = self.own_responder(asked.key.as_deref())?;
@@ -173,7 +173,7 @@ pub(crate) fn open_sink(command: &str, output: &OutputFlags) -> anyhow::Result<S
         bail!("a JSON file holds one value and cannot be added to: use --format ndjson");
     }
     let existing = if output.append { Existing::Append } else { Existing::Refuse };
-    Sink::open(output.output.as_deref(), existing)
+    Sink::open(output.output.as_deref(), existing, output.format)
 }
 
 /// A file is plain text unless colour is asked for by its name.
@@ -201,6 +201,12 @@ pub(crate) fn print(
     if failed {
         for line in render::text::failure_lines(record) {
             eprintln!("error: {line}");
+        }
+    }
+    // Their rows have figures alone.
+    if matches!(output.format, Format::Csv | Format::Udpmon) {
+        for line in render::text::missed_lines(record) {
+            eprintln!("{line}");
         }
     }
     let mut out = Vec::new();
@@ -256,6 +262,19 @@ pub(crate) fn short_id(id: uuid::Uuid) -> String {
 mod tests {
     use super::*;
     use crate::render::fixture;
+
+    /// With CSV the exit code alone said that one had failed.
+    #[test]
+    fn a_threshold_that_was_missed_has_a_line_and_one_that_held_has_none() {
+        let mut record = fixture::udp();
+        let expectation = |text: &str, held| netaware_record::Expectation {
+            text: text.to_owned(),
+            held,
+            found: "IPv4 212 us".to_owned(),
+        };
+        record.expectations = vec![expectation("rtt.p50<1s", true), expectation("rtt.p99<1ns", false)];
+        assert_eq!(render::text::missed_lines(&record), ["FAILED  rtt.p99<1ns  (IPv4 212 us)"]);
+    }
 
     #[test]
     fn exit_codes_follow_the_record() {

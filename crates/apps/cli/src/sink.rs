@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
+use crate::flags::output::Format;
+use crate::render::csv;
+
 /// Written to in whole lines.
 #[derive(Debug)]
 pub(crate) enum Sink {
@@ -93,8 +96,9 @@ impl Sink {
     /// written.
     ///
     /// # Errors
-    /// The file is there already and must not be, or cannot be made, opened or read.
-    pub(crate) fn open(path: Option<&Path>, existing: Existing) -> anyhow::Result<Self> {
+    /// The file is there already and must not be, holds something else than results in `format`, or
+    /// cannot be made, opened or read.
+    pub(crate) fn open(path: Option<&Path>, existing: Existing, format: Format) -> anyhow::Result<Self> {
         let Some(path) = path else { return Ok(Self::Stdout) };
         let shown = path.display();
         let made = OpenOptions::new().append(true).read(true).create_new(true).open(path);
@@ -114,6 +118,12 @@ impl Sink {
         }
         let heading =
             if is_ours { None } else { first_line(&file).with_context(|| format!("cannot read {shown}"))? };
+        if let Some(found) = heading.as_deref() {
+            let (held, added) = (content_of(found), content_in(format));
+            if held != added {
+                bail!("{shown} holds {held}, and {added} cannot be added to it: name another file");
+            }
+        }
         if heading.is_some() && !ends_a_line(&mut file).with_context(|| format!("cannot read {shown}"))? {
             // A line that was cut off stays alone.
             file.write_all(b"\n").with_context(|| format!("cannot write to {shown}"))?;
@@ -131,6 +141,19 @@ impl Sink {
         match self {
             Self::Stdout => None,
             Self::File(file) => file.heading.as_deref(),
+        }
+    }
+
+    /// Rows may only stand below the heading that they were made for.
+    ///
+    /// # Errors
+    /// The file begins with another one.
+    pub(crate) fn check_heading(&self, heading: &str) -> anyhow::Result<()> {
+        match self {
+            Self::File(OutputFile { heading: Some(found), path, .. }) if found != heading => {
+                bail!("{} has other columns than these results: name another file", path.display())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -157,6 +180,26 @@ impl Drop for OutputFile {
             // An empty file left behind is a blemish, no failure.
             let _ = std::fs::remove_file(&self.path);
         }
+    }
+}
+
+/// What a file holds, by its first line.
+fn content_of(first_line: &str) -> &'static str {
+    match first_line {
+        "{" | "[" => "JSON",
+        line if line.starts_with('{') => "NDJSON",
+        line if csv::is_heading(line) => "CSV of results",
+        _ => "plain text",
+    }
+}
+
+/// What a file of results in this format holds, in the same words.
+fn content_in(format: Format) -> &'static str {
+    match format {
+        Format::Json => "JSON",
+        Format::Ndjson => "NDJSON",
+        Format::Csv => "CSV of results",
+        Format::Text | Format::Udpmon => "plain text",
     }
 }
 
@@ -190,7 +233,11 @@ mod tests {
     use super::*;
 
     fn open(path: &Path, existing: Existing) -> Result<Sink, String> {
-        Sink::open(Some(path), existing).map_err(|error| format!("{error:#}"))
+        open_for(path, existing, Format::Text)
+    }
+
+    fn open_for(path: &Path, existing: Existing, format: Format) -> Result<Sink, String> {
+        Sink::open(Some(path), existing, format).map_err(|error| format!("{error:#}"))
     }
 
     /// Takes nothing, for a reason.
@@ -247,6 +294,43 @@ mod tests {
         let error = open(&path, Existing::Append).unwrap_err();
         assert!(error.contains("results.db is no text file, such as a store of results"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), store, "it is as it was");
+    }
+
+    /// Text was added to a CSV file.
+    #[test]
+    fn results_are_added_only_to_a_file_that_holds_their_form() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let heading = csv::heading("udp", None);
+        let held = [
+            (Some(Format::Csv), heading.as_str()),
+            (Some(Format::Ndjson), "{\"id\":1}\n"),
+            (Some(Format::Text), "netaware udp\n"),
+            (None, "{\n"),
+        ];
+        for (of, content) in held {
+            for format in [Format::Csv, Format::Ndjson, Format::Text] {
+                std::fs::write(&path, content).unwrap();
+                let opened = open_for(&path, Existing::Append, format);
+                assert_eq!(opened.is_ok(), of == Some(format), "{format:?} to {content}");
+                let Err(error) = opened else { continue };
+                assert!(error.ends_with("cannot be added to it: name another file"), "{error}");
+                assert_eq!(std::fs::read_to_string(&path).unwrap(), content, "it is as it was");
+            }
+        }
+        std::fs::write(&path, "").unwrap();
+        assert!(open_for(&path, Existing::Append, Format::Csv).is_ok(), "an empty file is fine");
+    }
+
+    #[test]
+    fn rows_do_not_come_below_another_heading() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        std::fs::write(&path, "id,x\n").unwrap();
+        let sink = open(&path, Existing::Append).unwrap();
+        assert!(sink.check_heading("id,x").is_ok());
+        let error = sink.check_heading("id,y").unwrap_err().to_string();
+        assert!(error.ends_with("a.csv has other columns than these results: name another file"), "{error}");
     }
 
     #[test]

@@ -505,9 +505,10 @@ fn headers(version: IpVersion) -> u32 {
     version.header_len() + 8
 }
 
-/// What an [`Interval`] of the record is made of.
+/// What an [`Interval`] of the record is made of. It is of a rate or of a share, and neither is
+/// below zero, which the statistics do not know.
 pub(crate) fn interval(of: &netaware_stats::interval::Interval) -> Interval {
-    Interval { estimate: of.estimate, lo: of.lo, hi: of.hi, confidence: of.confidence }
+    Interval { estimate: of.estimate, lo: of.lo.max(0.0), hi: of.hi, confidence: of.confidence }
 }
 
 /// See [`without_opening`].
@@ -603,6 +604,14 @@ mod tests {
             let found = longest_within(Span::from_millis(cap), Span::from_millis(round_trip));
             assert_eq!(found, Span::from_millis(want), "{cap} ms");
         }
+    }
+
+    #[test]
+    fn no_interval_of_a_rate_or_a_share_reaches_below_zero() {
+        let found =
+            netaware_stats::interval::Interval { estimate: 0.5, lo: -0.25, hi: 1.25, confidence: 0.95 };
+        let want = Interval { estimate: 0.5, lo: 0.0, hi: 1.25, confidence: 0.95 };
+        assert_eq!(interval(&found), want);
     }
 
     #[test]

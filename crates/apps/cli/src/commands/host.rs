@@ -76,8 +76,8 @@ impl Host {
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let output = &self.output;
         let sink = measure::open_sink("host", output)?;
-        if let (Format::Csv, Some(found)) = (output.format, sink.heading()) {
-            render::csv::fits_below(found, &render::csv::heading("host", None))?;
+        if output.format == Format::Csv {
+            sink.check_heading(&render::csv::heading("host", None))?;
         }
         let paint = measure::paint(output, &sink);
         let stop = StopFlag::new();

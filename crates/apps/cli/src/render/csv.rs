@@ -12,7 +12,6 @@ mod reach;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use anyhow::bail;
 use netaware_record::{
     DelayTail, LatencyResult, Outcome, Record, Rfc6349, TcpEnd, TcpResult, UdpResult, VersionResult,
 };
@@ -75,9 +74,17 @@ impl ScanColumns {
     }
 }
 
+/// The names of what every row begins with.
+const HEAD: [&str; 5] = ["id", "started_at", "command", "host", "label"];
+
+/// Whether the first line of a file is a heading of any command.
+pub(crate) fn is_heading(first_line: &str) -> bool {
+    first_line.starts_with(&HEAD.join(","))
+}
+
 /// The names of the columns, without the end of the line; with `scan` those of a series too.
 pub(crate) fn heading(command: &str, scan: Option<&ScanColumns>) -> String {
-    let mut names: Vec<String> = ["id", "started_at", "command", "host", "label"].map(str::to_owned).to_vec();
+    let mut names: Vec<String> = HEAD.map(str::to_owned).to_vec();
     if let Some(scan) = scan {
         names.extend(["series", "index"].map(str::to_owned));
         names.extend(scan.names());
@@ -136,17 +143,6 @@ fn head(record: &Record) -> [String; 5] {
         record.request.host.clone(),
         record.label.clone().unwrap_or_default(),
     ]
-}
-
-/// Rows may only stand below the heading that they were made for.
-///
-/// # Errors
-/// `found` is another heading.
-pub(crate) fn fits_below(found: &str, heading: &str) -> anyhow::Result<()> {
-    if found != heading {
-        bail!("the file of --output has other columns than these results: name another file");
-    }
-    Ok(())
 }
 
 /// The names of a row's figures, and of how it ended.
@@ -402,13 +398,6 @@ mod tests {
             ..complete
         };
         assert_eq!(outcome_of(&fixture::nothing(), &broken), Outcome::Failed);
-    }
-
-    #[test]
-    fn rows_do_not_come_below_another_heading() {
-        let heading = heading("udp", None);
-        assert!(fits_below(&heading, &heading).is_ok());
-        assert!(fits_below("id,x", &heading).is_err());
     }
 
     fn csv(of: &Record) -> String {

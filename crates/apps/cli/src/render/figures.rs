@@ -65,7 +65,8 @@ pub(crate) fn share(part: u64, whole: u64) -> String {
 }
 
 /// "941.23 ±0.80 Mbit/s": as many decimals as the uncertainty supports. An interval that reaches
-/// further to one side is shown by its ends, as in "1.54 (0.56 to 1.55) Mbit/s".
+/// further to one side, or is wider than the rate itself, is shown by its ends, as in
+/// "1.54 (0.56 to 1.55) Mbit/s": no rate is below zero.
 pub(crate) fn rate(rate: BitRate, interval: Option<&Interval>) -> String {
     let half = interval.map_or(0.0, |i| (i.hi - i.lo) / 2.0);
     if half <= 0.0 || !half.is_finite() {
@@ -74,7 +75,7 @@ pub(crate) fn rate(rate: BitRate, interval: Option<&Interval>) -> String {
     let (unit, scale) = rate_unit(rate.0 as f64);
     let decimals = decimals(half / scale);
     if let Some(Interval { lo, hi, .. }) = interval
-        && ((hi + lo) / 2.0 - rate.0 as f64).abs() > half * LOPSIDED
+        && (((hi + lo) / 2.0 - rate.0 as f64).abs() > half * LOPSIDED || half > rate.0 as f64)
     {
         let [rate, lo, hi] = [rate.0 as f64, *lo, *hi].map(|bits| bits / scale);
         return format!("{rate:.decimals$} ({lo:.decimals$} to {hi:.decimals$}) {unit}");
@@ -182,6 +183,15 @@ mod tests {
         }
         let lopsided = Interval { estimate: 1.54e6, lo: 0.556e6, hi: 1.549e6, confidence: 0.95 };
         assert_eq!(rate(BitRate(1_540_000), Some(&lopsided)), "1.54 (0.56 to 1.55) Mbit/s");
+    }
+
+    /// "996 ±1084 kbit/s" of an interval that begins at zero.
+    #[test]
+    fn no_interval_of_a_rate_is_shown_to_reach_below_zero() {
+        let wide = Interval { estimate: 996e3, lo: 0.0, hi: 2168e3, confidence: 0.95 };
+        assert_eq!(rate(BitRate(996_000), Some(&wide)), "996 (0 to 2168) kbit/s");
+        let just = Interval { lo: 1e3, hi: 1991e3, ..wide };
+        assert_eq!(rate(BitRate(996_000), Some(&just)), "996 ±995 kbit/s");
     }
 
     #[test]

@@ -32,7 +32,7 @@ use super::paint::Paint;
 use super::table::{Table, padded};
 use super::wrap::WIDTH;
 
-pub(crate) use closing::failure_lines;
+pub(crate) use closing::{failure_lines, missed_lines};
 
 /// How much of each phase to show: the overview of `test` or `host`, or all there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

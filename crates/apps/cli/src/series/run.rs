@@ -115,9 +115,7 @@ fn rows(frame: &Measurement<'_>, course: &Course, paint: Paint, sink: &Sink) -> 
         Course::Repeat { .. } => Point::new(),
     };
     let columns = csv::ScanColumns::of_point(&point.into_iter().collect());
-    if let Some(found) = sink.heading() {
-        csv::fits_below(found, &csv::heading(frame.command, Some(&columns)))?;
-    }
+    sink.check_heading(&csv::heading(frame.command, Some(&columns)))?;
     Ok(rows.with_columns(columns))
 }
 

@@ -82,7 +82,7 @@ impl Export {
             check_commands(&store, &selections)?;
         }
         let existing = if self.append { Existing::Append } else { Existing::Refuse };
-        let sink = Sink::open(self.output.as_deref(), existing)?;
+        let sink = Sink::open(self.output.as_deref(), existing, self.format.format())?;
         let format = self.format.format();
         let rows = Rows::new(
             format,
@@ -183,11 +183,10 @@ impl Writer {
     /// The commands are checked here again: another process may have saved a result meanwhile.
     fn fits_the_table(&self, record: &Record) -> anyhow::Result<()> {
         check_command(self.command.as_deref(), &record.command)?;
-        if self.command.is_none()
-            && let Some(found) = self.sink.heading()
-        {
+        if self.command.is_none() {
             let columns = csv::ScanColumns::of_record(record);
-            csv::fits_below(found, &csv::heading(&record.command, Some(&columns)))?;
+            self.sink.check_heading(&csv::heading(&record.command, Some(&columns)))?;
+        }
         }
         Ok(())
     }

@@ -38,6 +38,12 @@ pub(super) fn write(out: &mut dyn Write, record: &Record, paint: Paint) -> io::R
     Ok(())
 }
 
+/// For stderr: the thresholds that did not hold, of a record whose form has no place for them.
+pub(crate) fn missed_lines(record: &Record) -> Vec<String> {
+    let missed = record.expectations.iter().filter(|e| !e.held);
+    missed.map(|e| format!("FAILED  {}  ({})", e.text, e.found)).collect()
+}
+
 /// What of a version that answered carried nothing, and why if that is known: transfers over TCP,
 /// else streams of datagrams, else requests.
 fn stalled(version: &VersionResult) -> Option<String> {

@@ -31,9 +31,10 @@ pub(super) fn remarks(sheet: &mut Sheet<'_>, told: &[(&Pedigree, &Health)]) -> i
     let mut said: Vec<String> = Vec::new();
     for (pedigree, health) in told {
         let sender = Sender::of(pedigree);
-        // Sections of transfers have rows of their own for the processors.
+        // Sections of transfers have rows of their own for the processors, where a busy core is one
+        // of many figures.
         let is_alone = health.prober_process.is_some();
-        let faults = if is_alone { faults_alone(health, sender) } else { faults(health, sender) };
+        let faults = if is_alone { faults_alone(health, sender) } else { faults_beside_rows(health, sender) };
         let line = format!("{}: {faults}", pedigree.version.name());
         if !faults.is_empty() && !said.contains(&line) {
             sheet.table.remark("instrument, ", &line)?;
@@ -121,6 +122,18 @@ fn faults(health: &Health, sender: Sender) -> String {
     faults.join(", ")
 }
 
+/// The same with the cores that were busy all the time.
+fn faults_beside_rows(health: &Health, sender: Sender) -> String {
+    let cores = [("this host", health.prober_busiest_core), ("HOST", health.responder_busiest_core)];
+    let faults = [faults(health, sender)].into_iter().filter(|faults| !faults.is_empty());
+    faults.chain(cores.into_iter().filter_map(busy_core)).collect::<Vec<_>>().join(", ")
+}
+
+fn busy_core((whose, core): (&str, Option<f64>)) -> Option<String> {
+    let busy = core.filter(|core| *core > BUSY_WORTH_TELLING).map(load)?;
+    Some(format!("a core of {whose} {busy} busy"))
+}
+
 /// The same of what no other row tells the processors of.
 pub(super) fn faults_alone(health: &Health, sender: Sender) -> String {
     let processors = [
@@ -134,7 +147,7 @@ pub(super) fn faults_alone(health: &Health, sender: Sender) -> String {
                 .map(|steal| format!("{steal} of the CPU of {whose} withheld by a hypervisor")),
             told(denied, DENIED_WORTH_TELLING)
                 .map(|denied| format!("{whose} waited for a core {denied} of the time")),
-            told(core, BUSY_WORTH_TELLING).map(|busy| format!("a core of {whose} {busy} busy")),
+            busy_core((whose, core)),
         ]
     };
     let faults = [faults(health, sender)].into_iter().filter(|faults| !faults.is_empty());
@@ -144,6 +157,22 @@ pub(super) fn faults_alone(health: &Health, sender: Sender) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// "Busiest core 100 %" was a row of the transfer, and the line of the instrument said nothing.
+    #[test]
+    fn a_core_that_was_busy_all_the_time_is_named_beside_the_rows_of_a_transfer() {
+        let said = |prober, responder| {
+            let health = Health {
+                prober_busiest_core: Some(prober),
+                responder_busiest_core: Some(responder),
+                ..Health::default()
+            };
+            faults_beside_rows(&health, Sender::ThisHost)
+        };
+        assert_eq!(said(1.0, 0.5), "a core of this host 100 % busy");
+        assert_eq!(said(0.5, 0.97), "a core of HOST 97 % busy");
+        assert_eq!(said(0.95, 0.14), "");
+    }
 
     /// HOST's own firewall had refused 945 datagrams, and the text said that they never left this
     /// host.
