@@ -241,7 +241,7 @@ impl Account {
         let SequenceReport { counts, loss_runs, reorder_extents, .. } =
             self.tracker.finish(self.end.map(|end| end.sent));
         let highest = counts.highest.map_or(0, |highest| highest + 1);
-        let sent = self.end.map_or(highest, |end| end.sent);
+        let sent = self.end.map(|end| end.sent);
         let (arrivals, unlogged) = self.log.map(ArrivalLog::finish).unwrap_or_default();
         let gap = plan.gap_ps.map(|gap| Span((gap / 1000) as i64));
         UdpReceiverEnd {
@@ -257,7 +257,7 @@ impl Account {
             gaps: self.gaps.summary(gap),
             histogram: self.gaps.histogram(),
             bins: self.bins.as_ref().map(Histogram::from),
-            bursts: self.bursts.and_then(|bursts| bursts.summary(sent, plan.length)),
+            bursts: self.bursts.and_then(|bursts| bursts.summary(sent, highest, plan.length)),
             arrivals,
             unlogged,
             delay_variation: self.delay.summary(),
