@@ -67,7 +67,7 @@ fn result(
         }),
         _ => Limit::new(LimitedBy::Unknown, NOT_REPORTED),
     };
-    let limit = as_in_an_outage(limit, rounds);
+    let limit = by_owner(as_in_an_outage(limit, rounds), order.cap);
     let goodput = mean_rate(arrived.iter().map(Arrived::within));
     Some(UdpResult {
         pedigree: Pedigree {
@@ -110,6 +110,14 @@ fn as_in_an_outage(limit: Limit, rounds: &[&UdpRound]) -> Limit {
     }
     let evidence = format!("{}; most of them in a few rows, which says nothing of the rate", limit.evidence);
     Limit { evidence, ..limit }
+}
+
+/// A rate that went as planned, where the responder's owner allowed no more.
+fn by_owner(limit: Limit, cap: Option<BitRate>) -> Limit {
+    match cap.filter(|_| limit.by == LimitedBy::RequestedRate) {
+        Some(cap) => Limit::by_owner(cap, &format!("; {}", limit.evidence)),
+        None => limit,
+    }
 }
 
 /// The sum of what ends counted; `None` where one of them did not: a part is not the whole.
@@ -705,6 +713,22 @@ mod tests {
         assert!(result.limit.evidence.starts_with("100 datagrams left in one burst"), "{:?}", result.limit);
         let said = warnings(&rounds, false);
         assert!(said[0].starts_with("UDP up: its 100 datagrams left in one burst"), "{said:?}");
+    }
+
+    /// Of 10 Mbit/s that were lowered to 1, the result had "limited by requested rate".
+    #[test]
+    fn a_rate_that_the_owner_of_the_responder_lowered_is_said_to_be_granted() {
+        let of = |cap| {
+            let mut round = in_bursts(200, 1178);
+            round.order.cap = cap;
+            results(PATH, &[round]).remove(0).limit
+        };
+        let limit = of(Some(BitRate(1_000_000)));
+        let want =
+            "the responder's owner allows no more than 1.00 Mbit/s; 1.00 Mbit/s was sent as planned and ";
+        assert!(limit.evidence.starts_with(want), "{limit:?}");
+        assert_eq!((limit.by, limit.name()), (LimitedBy::RequestedRate, "granted rate"));
+        assert_eq!(of(None).name(), "requested rate");
     }
 
     /// A stream over whose end the responder was stopped: a sixth was lost by the network, and
