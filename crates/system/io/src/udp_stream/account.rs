@@ -283,6 +283,9 @@ impl Account {
         if let Some(first) = self.first {
             board.first.store(first.0.max(1), Release);
         }
+        if let Some(end) = self.end {
+            board.end.store(end.heard_at.0.max(1), Release);
+        }
     }
 }
 
@@ -304,11 +307,13 @@ pub(super) struct Board {
     missing: AtomicU64,
     /// Zero before the first datagram.
     first: AtomicU64,
+    /// When the sender's end was heard of; zero before.
+    end: AtomicU64,
     done: AtomicBool,
 }
 
 /// One reading of a [`Board`].
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) bytes: u64,
     pub(super) packets: u64,
@@ -326,6 +331,11 @@ impl Board {
 
     pub(super) fn first(&self) -> Option<Mono> {
         let at = self.first.load(Acquire);
+        (at != 0).then_some(Mono(at))
+    }
+
+    pub(super) fn end(&self) -> Option<Mono> {
+        let at = self.end.load(Acquire);
         (at != 0).then_some(Mono(at))
     }
 
