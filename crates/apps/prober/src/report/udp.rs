@@ -355,7 +355,9 @@ pub(super) fn warnings(rounds: &[UdpRound], is_unreachable: bool) -> Vec<String>
         }
         for round in rounds.iter().filter(|round| round.order.plan.direction == direction) {
             warnings.extend(round.ended.udp_sender.iter().flat_map(|end| refusals(way, end)));
-            let of_ends = stood_still(round).chain(sender_stood_still(round)).chain(is_one_burst(round));
+            let of_ends = stood_still(round)
+                .chain(sender_stood_still(round).or_else(|| was_away(round)))
+                .chain(is_one_burst(round));
             warnings.extend(of_ends.map(|text| format!("UDP {way}: {text}")));
             let sent = sent_in(round);
             if round.ended.udp_sender.is_none() && round.ended.udp_receiver.is_some() {
@@ -402,6 +404,14 @@ fn sender_stood_still(round: &UdpRound) -> Option<String> {
         end.not_sent,
         end.sent.saturating_add(end.not_sent)
     ))
+}
+
+/// That this host did not run the program for a part of its stream, by its own count.
+fn was_away(round: &UdpRound) -> Option<String> {
+    let end = round.ended.udp_sender.as_ref()?;
+    let away = limit::stood_still(round.ended.own_absence, end.elapsed);
+    let said = super::tcp::did_not_run(Direction::Forward, away, None).next()?;
+    Some(format!("{said}: what was due then was not sent, or left late"))
 }
 
 /// That all datagrams left in one burst, so that there is no rate beside the planned one.
@@ -670,6 +680,20 @@ mod tests {
         for (direction, pause_ms, refused) in others {
             assert_eq!(of(direction, pause_ms, refused), None);
         }
+    }
+
+    /// The prober was stopped for 0.8 s while it sent, and no warning said so.
+    #[test]
+    fn a_host_that_was_stopped_for_a_moment_while_it_sent_says_so() {
+        let of = |ms: i64| {
+            let own_absence = Some(Span::from_millis(ms));
+            was_away(&round(Ended { udp_sender: Some(sender(860, 0)), own_absence, ..Ended::default() }))
+        };
+        let want = "this host did not run netaware for 800 ms (it was suspended or stopped): what was due then was not \
+                    sent, or left late";
+        assert_eq!(of(800).as_deref(), Some(want));
+        assert_eq!(of(0), None);
+        assert_eq!(of(2000), None, "it is said of the whole measurement");
     }
 
     /// A stream in bursts of 100 at 1 Mbit/s, of which the sender and the receiver tell so much.
