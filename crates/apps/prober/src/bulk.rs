@@ -89,6 +89,8 @@ pub(crate) struct Ended {
     pub(crate) path_mtu: Option<u32>,
     /// When it was begun, its set-up included; the same of all that ran at the same time.
     pub(crate) began_at: Option<Mono>,
+    /// For how long this host did not run the program while it sent a UDP stream.
+    pub(crate) own_absence: Option<Span>,
 }
 
 impl Ended {

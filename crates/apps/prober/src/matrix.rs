@@ -320,6 +320,7 @@ fn transfer_of(
             vlan: false,
             plan: udp_plan(step, patience),
             planned: None,
+            cap: None,
             is_derived: false,
             affinity: Vec::new(),
             tell_every: None,

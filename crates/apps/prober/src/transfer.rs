@@ -134,6 +134,8 @@ pub(crate) struct UdpOrder {
     /// Rates on the wire are those of tagged frames.
     pub(crate) vlan: bool,
     pub(crate) planned: Option<SendRate>,
+    /// The responder's owner lowered the planned rate to this one.
+    pub(crate) cap: Option<BitRate>,
     /// Nobody typed the rate: it follows from what the path was seen to carry, and the stream ends
     /// where that has come to be far less.
     pub(crate) is_derived: bool,
@@ -170,10 +172,18 @@ impl UdpOrder {
             },
             vlan: false,
             planned: Some(rate),
+            cap: None,
             is_derived: false,
             affinity: Vec::new(),
             tell_every: None,
         }
+    }
+
+    /// The same with the plan and the rate that the responder's owner allows.
+    fn as_allowed(&self, plan: UdpPlan, planned: Option<SendRate>) -> Self {
+        let is_lowered = planned != self.planned;
+        let cap = if is_lowered { planned.map(SendRate::bit_rate) } else { self.cap };
+        Self { plan, planned, cap, ..self.clone() }
     }
 }
 
@@ -399,7 +409,7 @@ pub(crate) fn udp(
                 let allowed = lane.bytes_allowed(moves);
                 plan.packets = allowed.map(|most| (most.0 / u64::from(plan.length.max(1))).max(1));
             }
-            UdpOrder { plan, planned: rate, ..order.clone() }
+            order.as_allowed(plan, rate)
         })
         .collect();
     let job = |order: &UdpOrder| Job {
@@ -521,6 +531,20 @@ mod tests {
         slow_down(&mut plan, Some(SendRate::at_least(1_000_000)));
         assert_eq!(plan.rate(), Some(BitRate(1_000_000)));
         assert_eq!(plan.burst, 8, "64 of them took 750 ms at this rate");
+    }
+
+    #[test]
+    fn a_stream_knows_that_the_owner_of_the_responder_lowered_its_rate() {
+        let second = Span::from_secs(1);
+        let asked = SendRate::at_least(10_000_000);
+        let order = UdpOrder::paced(Direction::Forward, second, 1472, asked, second);
+        let of = |rate| order.as_allowed(order.plan.clone(), Some(rate));
+        let lowered = of(SendRate::at_least(1_000_000));
+        assert_eq!(
+            (lowered.planned, lowered.cap),
+            (SendRate::new(BitRate(1_000_000)), Some(BitRate(1_000_000)))
+        );
+        assert_eq!(of(asked).cap, None);
     }
 
     /// One record said that nothing was heard for 4.33 s, and that this host had lost its address.

@@ -136,6 +136,7 @@ fn orders(request: &UdpRequest, rounds: u16, careful: &[SendRate]) -> Vec<UdpOrd
             log: request.log,
         },
         planned: None,
+        cap: None,
         is_derived: matches!(request.pace, Pace::AtMost(_)),
         vlan: request.vlan,
         affinity: request.affinity.clone(),

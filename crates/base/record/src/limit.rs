@@ -1,5 +1,6 @@
 //! Who set the figure.
 
+use netaware_units::BitRate;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -85,5 +86,37 @@ impl Limit {
     /// A verdict; the side follows from it.
     pub fn new(by: LimitedBy, evidence: impl Into<String>) -> Self {
         Self { by, side: by.side(), evidence: evidence.into() }
+    }
+
+    /// The verdict on a rate that was reached, and that the responder's owner had lowered to `cap`.
+    /// The evidence goes on with `what`.
+    pub fn by_owner(cap: BitRate, what: &str) -> Self {
+        Self::new(LimitedBy::RequestedRate, format!("{OWNER_ALLOWS} {cap}{what}"))
+    }
+
+    /// The words shown to people. The evidence alone shows that the responder's owner granted a
+    /// lower rate than was requested: the verdict is the same.
+    pub fn name(&self) -> &'static str {
+        let is_granted = self.by == LimitedBy::RequestedRate && self.evidence.starts_with(OWNER_ALLOWS);
+        if is_granted { "granted rate" } else { self.by.name() }
+    }
+}
+
+/// How the evidence begins if the responder's owner lowered the rate. Saved records have it.
+const OWNER_ALLOWS: &str = "the responder's owner allows no more than";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "Requested rate" was said of a lower rate than was requested.
+    #[test]
+    fn a_rate_that_the_owner_of_the_responder_lowered_is_not_called_requested() {
+        let granted = Limit::by_owner(BitRate(2_000_000), ", which was reached");
+        let evidence = "the responder's owner allows no more than 2.00 Mbit/s, which was reached";
+        assert_eq!((granted.by, granted.evidence.as_str()), (LimitedBy::RequestedRate, evidence));
+        assert_eq!(granted.name(), "granted rate");
+        assert_eq!(Limit::new(LimitedBy::RequestedRate, "as planned").name(), "requested rate");
+        assert_eq!(Limit::new(LimitedBy::Network, evidence).name(), "network");
     }
 }

@@ -36,9 +36,23 @@ impl Slices {
     /// Waits for the end of the slice, or until `is_done`: then the rest is a shorter, last slice.
     /// Whoever makes `is_done` true unparks the calling thread.
     pub(crate) fn wait(&mut self, is_done: impl Fn() -> bool) -> Slice {
+        self.wait_or_end(|| None, is_done)
+    }
+
+    /// The same of a stream that is waited for after its end: a slice ends where the stream does.
+    pub(crate) fn wait_or_end(
+        &mut self,
+        ended_at: impl Fn() -> Option<Mono>,
+        is_done: impl Fn() -> bool,
+    ) -> Slice {
         loop {
             let now = clock::now();
             self.absence.look(now);
+            if let Some(at) = ended_at().map(|at| at.min(now)).filter(|at| *at > self.last) {
+                let slice = Slice { end: at - self.start, length: at - self.last, is_last: false };
+                self.last = at;
+                return slice;
+            }
             let is_last = is_done();
             if is_last || now >= self.next {
                 let slice = Slice { end: now - self.start, length: now - self.last, is_last };

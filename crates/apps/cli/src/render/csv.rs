@@ -262,7 +262,7 @@ const TCP: &[Column<TcpResult>] = &[
     ("transfer_time_ratio", |r| rfc6349(r, |f| f.transfer_time_ratio)),
     ("tcp_efficiency", |r| rfc6349(r, |f| f.efficiency)),
     ("buffer_delay", |r| rfc6349(r, |f| f.buffer_delay)),
-    ("limited_by", |r| r.limit.by.name().into()),
+    ("limited_by", |r| r.limit.name().into()),
     ("outcome", |r| outcome(r.outcome)),
 ];
 
@@ -301,7 +301,7 @@ const UDP: &[Column<UdpResult>] = &[
     ("gap_max_ns", |r| gap(r, |g| g.max.0.to_string())),
     ("gap_skew", |r| moment(r, |m| optional(m.skew.map(|skew| format!("{skew:.6}"))))),
     ("gap_kurtosis", |r| moment(r, |m| optional(m.kurtosis.map(|kurtosis| format!("{kurtosis:.6}"))))),
-    ("limited_by", |r| r.limit.by.name().into()),
+    ("limited_by", |r| r.limit.name().into()),
     ("clock", |r| clock(r.pedigree.clock)),
     ("outcome", |r| outcome(r.outcome)),
 ];

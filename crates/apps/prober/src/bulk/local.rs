@@ -5,13 +5,14 @@ use std::net::{TcpStream, UdpSocket};
 use std::sync::mpsc::Sender;
 
 use netaware_host::{CpuSnapshot, DropSnapshot};
+use netaware_io::absence::Absence;
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, tcp, udp_stream};
 use netaware_record::{
     CpuUse, Direction, HostDrops, IpVersion, Outcome, TcpEnd, UdpReceiverEnd, UdpSenderEnd,
 };
-use netaware_units::Mono;
+use netaware_units::{Mono, Span};
 use netaware_wire::control::{TcpPlan, UdpPlan};
 
 use super::{BulkPlan, Ended, Tick};
@@ -28,7 +29,8 @@ pub(super) enum Attached {
 pub(super) enum Local {
     TcpSender(TcpEnd),
     TcpReceiver(TcpEnd),
-    UdpSender(UdpSenderEnd),
+    /// And for how long the program did not run meanwhile.
+    UdpSender(UdpSenderEnd, Span),
     UdpReceiver(UdpReceiverEnd),
 }
 
@@ -67,7 +69,7 @@ impl Local {
     pub(super) fn outcome(&self) -> Outcome {
         match self {
             Self::TcpSender(end) | Self::TcpReceiver(end) => end.outcome,
-            Self::UdpSender(end) => end.outcome,
+            Self::UdpSender(end, _) => end.outcome,
             Self::UdpReceiver(end) => end.outcome,
         }
     }
@@ -75,7 +77,7 @@ impl Local {
     pub(super) fn set_outcome(&mut self, outcome: Outcome) {
         match self {
             Self::TcpSender(end) | Self::TcpReceiver(end) => end.outcome = outcome,
-            Self::UdpSender(end) => end.outcome = outcome,
+            Self::UdpSender(end, _) => end.outcome = outcome,
             Self::UdpReceiver(end) => end.outcome = outcome,
         }
     }
@@ -89,7 +91,10 @@ impl Local {
         match self {
             Self::TcpSender(end) => ended.tcp_sender = Some(TcpEnd { cpu: used(end.cpu), ..end }),
             Self::TcpReceiver(end) => ended.tcp_receiver = Some(TcpEnd { cpu: used(end.cpu), ..end }),
-            Self::UdpSender(end) => ended.udp_sender = Some(UdpSenderEnd { cpu: used(end.cpu), ..end }),
+            Self::UdpSender(end, away) => {
+                ended.udp_sender = Some(UdpSenderEnd { cpu: used(end.cpu), ..end });
+                ended.own_absence = Some(away);
+            }
             Self::UdpReceiver(end) => {
                 let drops = before.drops_since(end.drops.socket);
                 ended.udp_receiver = Some(UdpReceiverEnd { cpu: used(end.cpu), drops, ..end });
@@ -118,7 +123,9 @@ pub(super) fn move_data(
             Local::TcpReceiver(tcp::receive(streams, plan, affinity, stop, &mut receiver_tick))
         }
         (Attached::Flow { socket, number }, BulkPlan::Udp(plan)) if forward => {
-            Local::UdpSender(udp_stream::send(socket, number, plan, affinity.first().copied(), stop))
+            let core = affinity.first().copied();
+            let (end, away) = watching(|| udp_stream::send(socket, number, plan, core, stop));
+            Local::UdpSender(end, away)
         }
         (Attached::Flow { socket, number }, BulkPlan::Udp(plan)) => {
             let core = affinity.first().copied();
@@ -132,10 +139,39 @@ pub(super) fn move_data(
             ))
         }
         // `Transfer::prepare` attaches what the plan needs.
-        (Attached::Streams(_), BulkPlan::Udp(_)) => Local::UdpSender(UdpSenderEnd::default()),
+        (Attached::Streams(_), BulkPlan::Udp(_)) => Local::UdpSender(UdpSenderEnd::default(), Span::ZERO),
         (Attached::Flow { .. }, BulkPlan::Tcp(_)) => Local::TcpSender(TcpEnd::default()),
     }
 }
+
+/// Does the work of a thread, and looks beside it for how long the program did not run meanwhile.
+fn watching<T>(work: impl FnOnce() -> T) -> (T, Span) {
+    let over = StopFlag::new();
+    std::thread::scope(|scope| {
+        let look = || {
+            let mut absence = Absence::longer_than(NOTICEABLE);
+            while !over.is_raised() {
+                absence.begin_anew();
+                absence.sleeps_until(clock::now() + LOOKS_EVERY);
+                std::thread::park_timeout(LOOKS_EVERY.to_std());
+                absence.look(clock::now());
+            }
+            absence.total()
+        };
+        let watch = std::thread::Builder::new().name("absence".into()).spawn_scoped(scope, look).ok();
+        let done = work();
+        over.raise();
+        let away = watch.and_then(|watch| {
+            watch.thread().unpark();
+            watch.join().ok()
+        });
+        (done, away.unwrap_or_default())
+    })
+}
+
+/// As at a receiver.
+const NOTICEABLE: Span = Span::from_millis(200);
+const LOOKS_EVERY: Span = Span::from_millis(50);
 
 pub(super) fn options_of_tcp(base: &SocketOptions, plan: &TcpPlan) -> SocketOptions {
     SocketOptions {

@@ -67,7 +67,7 @@ fn result(
         }),
         _ => Limit::new(LimitedBy::Unknown, NOT_REPORTED),
     };
-    let limit = as_in_an_outage(limit, rounds);
+    let limit = by_owner(as_in_an_outage(limit, rounds), order.cap);
     let goodput = mean_rate(arrived.iter().map(Arrived::within));
     Some(UdpResult {
         pedigree: Pedigree {
@@ -110,6 +110,14 @@ fn as_in_an_outage(limit: Limit, rounds: &[&UdpRound]) -> Limit {
     }
     let evidence = format!("{}; most of them in a few rows, which says nothing of the rate", limit.evidence);
     Limit { evidence, ..limit }
+}
+
+/// A rate that went as planned, where the responder's owner allowed no more.
+fn by_owner(limit: Limit, cap: Option<BitRate>) -> Limit {
+    match cap.filter(|_| limit.by == LimitedBy::RequestedRate) {
+        Some(cap) => Limit::by_owner(cap, &format!("; {}", limit.evidence)),
+        None => limit,
+    }
 }
 
 /// The sum of what ends counted; `None` where one of them did not: a part is not the whole.
@@ -347,7 +355,9 @@ pub(super) fn warnings(rounds: &[UdpRound], is_unreachable: bool) -> Vec<String>
         }
         for round in rounds.iter().filter(|round| round.order.plan.direction == direction) {
             warnings.extend(round.ended.udp_sender.iter().flat_map(|end| refusals(way, end)));
-            let of_ends = stood_still(round).chain(sender_stood_still(round)).chain(is_one_burst(round));
+            let of_ends = stood_still(round)
+                .chain(sender_stood_still(round).or_else(|| was_away(round)))
+                .chain(is_one_burst(round));
             warnings.extend(of_ends.map(|text| format!("UDP {way}: {text}")));
             let sent = sent_in(round);
             if round.ended.udp_sender.is_none() && round.ended.udp_receiver.is_some() {
@@ -394,6 +404,14 @@ fn sender_stood_still(round: &UdpRound) -> Option<String> {
         end.not_sent,
         end.sent.saturating_add(end.not_sent)
     ))
+}
+
+/// That this host did not run the program for a part of its stream, by its own count.
+fn was_away(round: &UdpRound) -> Option<String> {
+    let end = round.ended.udp_sender.as_ref()?;
+    let away = limit::stood_still(round.ended.own_absence, end.elapsed);
+    let said = super::tcp::did_not_run(Direction::Forward, away, None).next()?;
+    Some(format!("{said}: what was due then was not sent, or left late"))
 }
 
 /// That all datagrams left in one burst, so that there is no rate beside the planned one.
@@ -664,6 +682,20 @@ mod tests {
         }
     }
 
+    /// The prober was stopped for 0.8 s while it sent, and no warning said so.
+    #[test]
+    fn a_host_that_was_stopped_for_a_moment_while_it_sent_says_so() {
+        let of = |ms: i64| {
+            let own_absence = Some(Span::from_millis(ms));
+            was_away(&round(Ended { udp_sender: Some(sender(860, 0)), own_absence, ..Ended::default() }))
+        };
+        let want = "this host did not run netaware for 800 ms (it was suspended or stopped): what was due then was not \
+                    sent, or left late";
+        assert_eq!(of(800).as_deref(), Some(want));
+        assert_eq!(of(0), None);
+        assert_eq!(of(2000), None, "it is said of the whole measurement");
+    }
+
     /// A stream in bursts of 100 at 1 Mbit/s, of which the sender and the receiver tell so much.
     fn in_bursts(sent: u64, elapsed_ms: i64) -> UdpRound {
         let elapsed = Span::from_millis(elapsed_ms);
@@ -705,6 +737,22 @@ mod tests {
         assert!(result.limit.evidence.starts_with("100 datagrams left in one burst"), "{:?}", result.limit);
         let said = warnings(&rounds, false);
         assert!(said[0].starts_with("UDP up: its 100 datagrams left in one burst"), "{said:?}");
+    }
+
+    /// Of 10 Mbit/s that were lowered to 1, the result had "limited by requested rate".
+    #[test]
+    fn a_rate_that_the_owner_of_the_responder_lowered_is_said_to_be_granted() {
+        let of = |cap| {
+            let mut round = in_bursts(200, 1178);
+            round.order.cap = cap;
+            results(PATH, &[round]).remove(0).limit
+        };
+        let limit = of(Some(BitRate(1_000_000)));
+        let want =
+            "the responder's owner allows no more than 1.00 Mbit/s; 1.00 Mbit/s was sent as planned and ";
+        assert!(limit.evidence.starts_with(want), "{limit:?}");
+        assert_eq!((limit.by, limit.name()), (LimitedBy::RequestedRate, "granted rate"));
+        assert_eq!(of(None).name(), "requested rate");
     }
 
     /// A stream over whose end the responder was stopped: a sixth was lost by the network, and

@@ -241,7 +241,7 @@ impl Account {
         let SequenceReport { counts, loss_runs, reorder_extents, .. } =
             self.tracker.finish(self.end.map(|end| end.sent));
         let highest = counts.highest.map_or(0, |highest| highest + 1);
-        let sent = self.end.map_or(highest, |end| end.sent);
+        let sent = self.end.map(|end| end.sent);
         let (arrivals, unlogged) = self.log.map(ArrivalLog::finish).unwrap_or_default();
         let gap = plan.gap_ps.map(|gap| Span((gap / 1000) as i64));
         UdpReceiverEnd {
@@ -257,7 +257,7 @@ impl Account {
             gaps: self.gaps.summary(gap),
             histogram: self.gaps.histogram(),
             bins: self.bins.as_ref().map(Histogram::from),
-            bursts: self.bursts.and_then(|bursts| bursts.summary(sent, plan.length)),
+            bursts: self.bursts.and_then(|bursts| bursts.summary(sent, highest, plan.length)),
             arrivals,
             unlogged,
             delay_variation: self.delay.summary(),
@@ -283,6 +283,9 @@ impl Account {
         if let Some(first) = self.first {
             board.first.store(first.0.max(1), Release);
         }
+        if let Some(end) = self.end {
+            board.end.store(end.heard_at.0.max(1), Release);
+        }
     }
 }
 
@@ -304,11 +307,13 @@ pub(super) struct Board {
     missing: AtomicU64,
     /// Zero before the first datagram.
     first: AtomicU64,
+    /// When the sender's end was heard of; zero before.
+    end: AtomicU64,
     done: AtomicBool,
 }
 
 /// One reading of a [`Board`].
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) bytes: u64,
     pub(super) packets: u64,
@@ -326,6 +331,11 @@ impl Board {
 
     pub(super) fn first(&self) -> Option<Mono> {
         let at = self.first.load(Acquire);
+        (at != 0).then_some(Mono(at))
+    }
+
+    pub(super) fn end(&self) -> Option<Mono> {
+        let at = self.end.load(Acquire);
         (at != 0).then_some(Mono(at))
     }
 

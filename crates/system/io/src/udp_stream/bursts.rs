@@ -75,9 +75,21 @@ impl BurstMeter {
         self.sent_over.observe(Span(open.last_sent.wrapping_sub(open.first_sent).cast_signed()));
     }
 
-    /// `sent` datagrams of `length` bytes left in all. `None` if no burst came whole.
-    pub(super) fn summary(mut self, sent: u64, length: u32) -> Option<BurstSummary> {
+    /// Whether all came, in order, of the last burst of `sent` datagrams, which the stream's end cut
+    /// short.
+    fn has_last_part(&self, sent: u64) -> bool {
+        let (number, count) = (sent / self.size, sent % self.size);
+        self.open.is_some_and(|open| !open.broken && open.number == number && open.count == count)
+    }
+
+    /// `sent` datagrams of `length` bytes left in all; if the sender's end is not known, up to the
+    /// `highest` that came. A last burst that the stream's end cut short can be whole, but it has
+    /// no part in the times. `None` if no other burst came whole.
+    pub(super) fn summary(mut self, sent: Option<u64>, highest: u64, length: u32) -> Option<BurstSummary> {
+        let has_last_part = sent.is_some_and(|sent| self.has_last_part(sent));
         self.close();
+        self.whole += u64::from(has_last_part);
+        let sent = sent.unwrap_or(highest);
         let arrived_over = self.arrived_over.summary(None)?;
         let sent_over = self.sent_over.summary(None)?.p50;
         let extra = arrived_over.p50 - sent_over;
@@ -112,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_queued_is_what_arriving_took_longer_than_leaving() {
-        let found = meter(|_| false).summary(40, 1500).unwrap();
+        let found = meter(|_| false).summary(Some(40), 40, 1500).unwrap();
         assert_eq!((found.size, found.whole, found.broken), (4, 10, 0));
         assert!((found.arrived_over.mean_ns - 36_000.0).abs() < 1e-6);
         assert!((found.extra - Span::from_micros(33)).abs() < Span(100), "{found:?}");
@@ -122,21 +134,35 @@ mod tests {
 
     #[test]
     fn a_burst_with_a_hole_or_out_of_order_does_not_count() {
-        assert_eq!(meter(|seq| seq == 5).summary(40, 1500).unwrap().broken, 1);
+        assert_eq!(meter(|seq| seq == 5).summary(Some(40), 40, 1500).unwrap().broken, 1);
         // One burst never seen at all, one without its beginning.
-        assert_eq!(meter(|seq| (8..13).contains(&seq)).summary(40, 1500).unwrap().broken, 2);
+        assert_eq!(meter(|seq| (8..13).contains(&seq)).summary(Some(40), 40, 1500).unwrap().broken, 2);
         let mut meter = BurstMeter::new(2).unwrap();
         for seq in [1, 0, 2, 3, 2, 4, 5, 1] {
             meter.take(seq, 0, Mono(seq));
         }
         // Overtaken; a copy, which makes three of two; whole.
-        let found = meter.summary(6, 100).unwrap();
+        let found = meter.summary(Some(6), 6, 100).unwrap();
         assert_eq!((found.whole, found.broken), (1, 2));
+    }
+
+    /// The end of the time cut the last burst to two datagrams, and it was said to be broken.
+    #[test]
+    fn a_last_burst_that_was_cut_short_and_came_is_not_broken() {
+        let of = |skip: u64, sent: Option<u64>| {
+            let found = meter(|seq| seq >= 38 || seq == skip).summary(sent, 38, 1500).unwrap();
+            assert!((found.arrived_over.mean_ns - 36_000.0).abs() < 1e-6, "{found:?}");
+            (found.whole, found.broken)
+        };
+        assert_eq!(of(99, Some(38)), (10, 0));
+        assert_eq!(of(36, Some(38)), (9, 1));
+        assert_eq!(of(99, Some(39)), (9, 1), "the last one was lost");
+        assert_eq!(of(99, None), (9, 1), "others may have been lost behind it");
     }
 
     #[test]
     fn without_bursts_there_is_nothing_to_tell() {
         assert!(BurstMeter::new(1).is_none() && BurstMeter::new(0).is_none());
-        assert!(BurstMeter::new(9).unwrap().summary(0, 1).is_none());
+        assert!(BurstMeter::new(9).unwrap().summary(Some(0), 0, 1).is_none());
     }
 }

@@ -179,22 +179,27 @@ fn pause_if_down(error: &io::Error) {
     }
 }
 
+/// Tells the slices of a stream. One ends where the stream does, and those behind it are told only
+/// where something came late: so the rate of the last one is that of the time up to the end.
 /// Returns how long the program did not run since the first datagram although it was to.
 fn watch(tick: Span, board: &Board, on_tick: &mut dyn FnMut(ReceiverTick)) -> Option<Span> {
     let start = slices::wait_for(|| board.first(), || board.is_done())?;
     let mut slices = Slices::starting_at(start, tick);
     let mut before = Standing::default();
     loop {
-        let slice = slices.wait(|| board.is_done());
+        let slice = slices.wait_or_end(|| board.end(), || board.is_done());
         let now = board.read();
-        on_tick(ReceiverTick {
-            end: slice.end,
-            length: slice.length,
-            bytes: ByteCount(now.bytes - before.bytes),
-            packets: now.packets - before.packets,
-            lost: now.missing.cast_signed().wrapping_sub(before.missing.cast_signed()),
-            streams: 0,
-        });
+        let is_behind = board.end().is_some_and(|end| start + (slice.end - slice.length) >= end);
+        if !is_behind || now != before {
+            on_tick(ReceiverTick {
+                end: slice.end,
+                length: slice.length,
+                bytes: ByteCount(now.bytes - before.bytes),
+                packets: now.packets - before.packets,
+                lost: now.missing.cast_signed().wrapping_sub(before.missing.cast_signed()),
+                streams: 0,
+            });
+        }
         before = now;
         if slice.is_last {
             return Some(slices.stood_still());
@@ -214,8 +219,9 @@ const QUIET: Span = Span::from_secs(1);
 #[cfg(test)]
 mod tests {
     use netaware_wire::control::UdpReceive;
-    use netaware_wire::datagram::Kind;
+    use netaware_wire::datagram::{Header, Kind};
 
+    use super::super::account::ArrivedAt;
     use super::super::tests::{emit, pair, plan};
     use super::*;
 
@@ -252,6 +258,25 @@ mod tests {
                 assert_eq!((end.received, end.loss_runs), (100, vec![(1, 1)]), "{case}");
             }
         }
+    }
+
+    /// The last line had a rate of 3.57 Mbit/s, over the time in which stragglers were waited for.
+    #[test]
+    fn the_last_slice_ends_with_the_stream_and_not_with_the_wait_for_stragglers() {
+        let plan = plan(64, None);
+        let mut account = Account::new(7, &plan);
+        let began_at = clock::now() - Span::from_millis(100);
+        for (kind, seq, ms) in [(Kind::Data, 0, 0), (Kind::Data, 1, 20), (Kind::End, 2, 30)] {
+            let mut datagram = [0_u8; 64];
+            Header { kind, flow: 7, seq, sent_at: 0 }.emit(&mut datagram);
+            account.take(&datagram, ArrivedAt { at: began_at + Span::from_millis(ms), by_kernel: true });
+        }
+        let board = Board::default();
+        account.publish(&board);
+        board.finish();
+        let mut told = Vec::new();
+        watch(Span::from_secs(1), &board, &mut |tick| told.push((tick.length, tick.packets)));
+        assert_eq!(told, [(Span::from_millis(30), 2)]);
     }
 
     #[test]

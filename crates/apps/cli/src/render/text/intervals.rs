@@ -49,12 +49,24 @@ fn slices(record: &Record) -> Vec<Progress> {
             }
         }
         for r in &v.udp {
-            slices.extend(
-                r.ticks.iter().filter_map(|tick| slice(v.version, r.pedigree.direction, tick, None, true)),
-            );
+            for (n, tick) in r.ticks.iter().enumerate() {
+                let mut shown = slice(v.version, r.pedigree.direction, tick, None, true);
+                if let Some(Progress::Interval { rate, .. }) = &mut shown
+                    && is_cut_behind_one(&r.ticks[..=n])
+                {
+                    *rate = None;
+                }
+                slices.extend(shown);
+            }
         }
     }
     slices
+}
+
+/// Whether the last of these ended with the stream, behind one datagram: its length says nothing.
+fn is_cut_behind_one(ticks: &[ReceiverTick]) -> bool {
+    let [.., before, last] = ticks else { return false };
+    last.packets == 1 && last.length + last.length / 10 < before.length
 }
 
 fn slice(
@@ -78,4 +90,24 @@ fn slice(
         rtt: sender.and_then(|tick| tick.rtt),
         cwnd: sender.and_then(|tick| tick.cwnd),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_units::Span;
+
+    use super::*;
+
+    #[test]
+    fn one_datagram_behind_which_the_stream_ended_has_no_rate() {
+        let of = |length: i64, packets| ReceiverTick {
+            length: Span::from_millis(length),
+            packets,
+            ..ReceiverTick::default()
+        };
+        assert!(is_cut_behind_one(&[of(100, 9), of(1, 1)]));
+        assert!(!is_cut_behind_one(&[of(100, 9), of(50, 4)]));
+        assert!(!is_cut_behind_one(&[of(100, 1), of(98, 1)]));
+        assert!(!is_cut_behind_one(&[of(1, 1)]));
+    }
 }

@@ -15,7 +15,7 @@ pub(super) fn rows<'v>(
 ) -> io::Result<()> {
     let versions: Vec<&'v VersionResult> = sheet.versions.to_vec();
     let cell = |v: &'v VersionResult| {
-        let names: Vec<&str> = limits(v).iter().map(|(_, limit)| limit.by.name()).collect();
+        let names: Vec<&str> = limits(v).iter().map(|(_, limit)| limit.name()).collect();
         let same = names.windows(2).all(|pair| pair[0] == pair[1]);
         let shown = if same { names.first().map(|name| (*name).to_owned()) } else { Some(names.join(" / ")) };
         shown.filter(|text| !text.is_empty())

@@ -94,8 +94,7 @@ fn is_held_down(rounds: &[&TcpRound], measured: &[MeasuredRound<'_>]) -> bool {
 /// A rate that nobody asked for, but the responder's owner allowed no more.
 fn by_owner(limit: Limit, round: &TcpRound) -> Limit {
     let Some(cap) = round.order.cap.filter(|_| limit.by == LimitedBy::RequestedRate) else { return limit };
-    let evidence = format!("the responder's owner allows no more than {cap}, which was reached");
-    Limit { evidence, ..limit }
+    Limit::by_owner(cap, ", which was reached")
 }
 
 /// How a transfer went that had not settled when it ended.
