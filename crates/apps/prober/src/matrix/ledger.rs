@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use netaware_probe::matrix;
 use netaware_record::{
-    Direction, Layer, MatrixProtocol, MatrixResult, MatrixRun, MtuFinding, Outcome, PathFacts, Pedigree,
+    Direction, Layer, MatrixProtocol, MatrixResult, MatrixRun, Outcome, PathFacts, Pedigree,
 };
 use netaware_units::{ByteCount, ClockSource, SendRate, Span};
 
@@ -261,13 +261,11 @@ impl Shortfall {
 
     /// What is left out, and the likely cause.
     pub(super) fn explained(self, path: Option<&PathFacts>, patience: Span) -> String {
-        let black_hole = path.filter(|path| path.mtu_finding == MtuFinding::BlackHole);
+        let black_hole = path.and_then(PathFacts::black_hole);
         let (bytes, of, arrived) = (self.step.pair.bytes.0, self.of.0, self.arrived);
-        let why = match (black_hole.and_then(|path| path.mtu), arrived) {
-            (Some(mtu), _) if self.is_of_large_packets() => {
-                format!(
-                    "packets above {mtu} B vanish on the path and nobody reports it, so that no patience would do"
-                )
+        let why = match (black_hole, arrived) {
+            (Some(hole), _) if self.is_of_large_packets() => {
+                format!("{hole}, and a longer --patience does not help")
             }
             (_, Some(arrived)) if self.has_ceased() => {
                 format!("of {of} B only {} B arrived in {patience}", arrived.0)
@@ -323,7 +321,7 @@ const SHORT_PACKETS: ByteCount = ByteCount(1280);
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::{IpVersion, MatrixEnd};
+    use netaware_record::{IpVersion, MatrixEnd, MtuFinding};
 
     use super::super::plan::Pair;
     use super::*;
@@ -441,7 +439,7 @@ mod tests {
         let hole = PathFacts { mtu: Some(1300), mtu_finding: MtuFinding::BlackHole, ..PathFacts::default() };
         let patience = Span::from_secs(10);
         let said = [found.explained(Some(&hole), patience), found.explained(None, patience)];
-        assert!(said[0].contains("packets above 1300 B vanish"), "{said:?}");
+        assert!(said[0].contains("packets above 1300 bytes vanish and no router says so"), "{said:?}");
         assert!(said[1].contains("of 10000 B only 0 B arrived in 10.0 s; large packets seem"), "{said:?}");
         let slow = Shortfall { arrived: Some(ByteCount(8_000)), ..found };
         assert!(slow.explained(None, patience).contains("a longer --patience"), "{slow:?}");
