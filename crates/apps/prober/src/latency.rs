@@ -7,12 +7,12 @@ use std::sync::OnceLock;
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_probe::Pacing;
+use netaware_probe::{EchoPlan, Pacing};
 use netaware_record::{Arrivals, Direction, Reach, Record, Unreachable};
 use netaware_stats::ceasing::Ceasing;
 use netaware_stats::patience::{Patience, Waiting};
 use netaware_stats::rng::SplitMix64;
-use netaware_units::{BitRate, ByteCount, SendRate, Span};
+use netaware_units::{BitRate, ByteCount, Mono, SendRate, Span};
 
 use crate::broke_off;
 use crate::careful::{self, Seen};
@@ -84,7 +84,11 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
         block = part.end;
         let waited = course.run(&part);
         if waited > Span::ZERO && joined == 1 && block < blocks {
-            joined = needs.joined(blocks - block, course.lanes.iter().filter_map(Lane::duration_cap).min());
+            let most = needs.joined(blocks - block, course.lanes.iter().filter_map(Lane::duration_cap).min());
+            joined = (1..=most)
+                .rev()
+                .find(|joined| is_possible(request, &(block..block + joined), blocks))
+                .unwrap_or(1);
             let times = i64::from((blocks - block).div_ceil(joined));
             let rest = course.sending(blocks - block) + waited * times;
             let why = format!("answers are missing, and each time {waited} is waited for them");
@@ -824,6 +828,16 @@ fn plan(request: &LatencyRequest, part: &Range<u16>, blocks: u16) -> EchoOrder {
     }
 }
 
+/// Whether a part of the blocks can be run as one: not so many requests would await their answers
+/// at once that they cannot be told apart.
+fn is_possible(request: &LatencyRequest, part: &Range<u16>, blocks: u16) -> bool {
+    let EchoOrder { count, pacing, length, response, patience, .. } = plan(request, part, blocks);
+    let [length, response] = [length, response].map(|size| size as usize);
+    let udp = EchoPlan { flow: 0, count, pacing, length, response, patience, start: Mono(0) };
+    pacing.check(patience, count).is_ok()
+        && (!request.transports.contains(&Transport::Udp) || udp.check().is_ok())
+}
+
 /// Each block has random distances of its own.
 fn pacing(rhythm: Rhythm, block: u16) -> Pacing {
     match rhythm {
@@ -904,6 +918,21 @@ mod tests {
         let request = LatencyRequest { count: Some(203), ..LatencyRequest::new(Target::new("::1")) };
         let parts = [0..1, 1..BLOCKS];
         assert_eq!(parts.iter().filter_map(|part| plan(&request, part, BLOCKS).count).sum::<u64>(), 203);
+    }
+
+    /// Blocks of 25 numbers each can be told apart in datagrams of 1 B, and 175 in a row cannot.
+    #[test]
+    fn blocks_are_not_joined_to_more_requests_than_can_be_told_apart() {
+        let rhythm = Rhythm::even(Span::from_millis(1));
+        let short = LatencyRequest {
+            count: Some(200),
+            rhythm,
+            request: 1,
+            response: 1,
+            ..LatencyRequest::new(Target::new("::1"))
+        };
+        let parts = [0..1, 1..6, 1..8];
+        assert_eq!(parts.map(|part| is_possible(&short, &part, BLOCKS)), [true, true, false]);
     }
 
     /// A flow was dropped after 60 kB at a request each 10 ms, and its silence was blamed.
