@@ -208,7 +208,8 @@ impl Course<'_, '_> {
         let mut waited = run.as_ref().map_or(Span::ZERO, waited_in_vain);
         let served = run.as_ref().filter(|_| is_udp).and_then(queueing::of_run);
         let run = run.map(|run| {
-            let look = looked_into_within(run.order.patience, opening);
+            let patience = patience_with_a_flow(run.order.patience, lane.round_trip());
+            let look = looked_into_within(patience, opening);
             let before = ceasing(&found.idle);
             let (run, gone) = judge_flow(lane, request, (before, run), self.lease, &mut || {
                 watch.review(look + afterwards, &looks(look));
@@ -275,6 +276,12 @@ fn looked_into_within(patience: Span, opening: Span) -> Span {
     asking * 3 + opening
 }
 
+/// How long an answer is waited for that shows whether a flow works: not shorter than the path
+/// needs, however soon a request counts as lost.
+fn patience_with_a_flow(patience: Span, round_trip: Span) -> Span {
+    patience.max(round_trip * 4)
+}
+
 fn looks(at_most: Span) -> String {
     format!(
         "answers are missing, and it is found out whether a UDP flow still works, which takes {at_most} at most"
@@ -304,11 +311,12 @@ fn judge_flow(
         time: None,
         pacing: Pacing::Even(FLOW_TRY_SPACING),
         waiting: Waiting::Exactly,
+        patience: patience_with_a_flow(run.order.patience, lane.round_trip()),
         ..run.order
     };
-    begins();
     let tried = lane.echo(&again);
-    let works = tried.as_ref().is_none_or(|tried| tried.round.counts().received > 0);
+    // An answer that comes late shows as well that the flow works.
+    let works = tried.as_ref().is_none_or(|tried| tried.answers() > 0);
     if works {
         // Answers came again after all, or the session has said why none did.
         return (if let Some(tried) = tried { came_again(run, &tried) } else { run }, None);
@@ -321,6 +329,7 @@ fn judge_flow(
         },
         None => run,
     };
+    begins();
     let is_over = before.and_then(run.ceasing).ceased(run.order.patience).is_some();
     let renewed = lane.renew_echo(&request.target, lease, sizes(request));
     let Renewed::Works(silent_flow) = renewed else {
@@ -328,12 +337,12 @@ fn judge_flow(
         return (run, is_blocked.then_some(renewed));
     };
     // A flow is opened with short datagrams: these requests may vanish for their length.
-    if lane.echo(&again).is_none_or(|tried| tried.round.counts().received == 0) {
+    if lane.echo(&again).is_none_or(|tried| tried.answers() == 0) {
         lane.close_echo(Some(silent_flow));
         return (run, None);
     }
     let fresh = lane.exchange_echo(Some(silent_flow));
-    let tried = lane.echo(&again).filter(|tried| tried.round.counts().received > 0);
+    let tried = lane.echo(&again).filter(|tried| tried.answers() > 0);
     if let Some(tried) = tried {
         // It was not forgotten: nothing passed for a while, or the responder did not run.
         lane.close_echo(fresh);
@@ -371,7 +380,7 @@ fn why_forgotten(apart: Span) -> String {
 
 /// Requests that were asked to find out whether anything still comes had answers.
 fn came_again(run: EchoRun, tried: &EchoRun) -> EchoRun {
-    let came = tried.round.counts().received > 0;
+    let came = tried.answers() > 0;
     let ceasing = if came { Ceasing::default() } else { run.ceasing };
     EchoRun { ceasing, afterwards: run.afterwards.and_tried(tried), ..run }
 }
@@ -965,6 +974,14 @@ mod tests {
                     answered over TCP";
         assert_eq!(why.reason, want);
         assert!(why.advice.contains("drops UDP"), "{}", why.advice);
+    }
+
+    /// With `--timeout 1us` every answer was late: the flow was called silent, and 6 s were promised.
+    #[test]
+    fn a_short_patience_does_not_make_a_flow_silent() {
+        let ms = Span::from_millis;
+        assert_eq!(patience_with_a_flow(Span::from_micros(1), ms(20)), ms(80));
+        assert_eq!(patience_with_a_flow(ms(1000), ms(20)), ms(1000));
     }
 
     #[test]
