@@ -740,11 +740,18 @@ fn note_shortening(
     if needs.block <= cap || asked <= longest {
         return;
     }
-    let note = format!(
-        "the responder's owner allows tests no longer than {cap}: requests go on for {longest} instead of {asked}"
-    );
+    let note = shortening(cap, needs.margin, longest, asked);
     watch.tell(Progress::Note(format!("{}: {note}", lane.version.name())));
     lane.warn(&note);
+}
+
+/// Why requests go on for less time than was asked for. `margin` is what of a test is not spent on
+/// sending.
+fn shortening(cap: Span, margin: Span, longest: Span, asked: Span) -> String {
+    format!(
+        "the responder's owner allows tests no longer than {cap}, of which the wait for the last answers and the \
+         messages around it take up to {margin}: requests go on for {longest} instead of {asked}"
+    )
 }
 
 /// How long one version takes over one transport at most, for the responder: a closed loop with
@@ -1063,6 +1070,21 @@ mod tests {
         assert_eq!(at_most(&request, Span::ZERO), (Span::from_secs(10) + Span::from_millis(1)) * 10);
         let timed = LatencyRequest { count: None, time: Some(Span::from_secs(3)), ..request };
         assert_eq!(at_most(&timed, Span::ZERO), Span::from_secs(3));
+    }
+
+    /// A cap of 2 s halved 1.5 s without saying what the rest was for.
+    #[test]
+    fn a_shortened_measurement_says_what_else_counts() {
+        let ms = Span::from_millis;
+        let request =
+            LatencyRequest { count: None, time: Some(ms(1500)), ..LatencyRequest::new(Target::new("::1")) };
+        let needs = Needs::of(&request, &[], 1);
+        let said = shortening(ms(2000), needs.margin, needs.longest(ms(2000)), ms(1500));
+        assert!(
+            said.contains("the wait for the last answers and the messages around it take up to 1.25 s"),
+            "{said}"
+        );
+        assert!(said.ends_with("requests go on for 1.00 s instead of 1.50 s"), "{said}");
     }
 
     #[test]

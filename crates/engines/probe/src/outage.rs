@@ -438,7 +438,9 @@ mod tests {
         assert_eq!(Outages::over(&trains, APART), whole);
         let said = whole.in_words(125, "requests").unwrap();
         assert!(
-            said.starts_with("nothing came for 1.25 s at least and 3.76 s at most: 125 of the 125 lost requests"),
+            said.starts_with(
+                "nothing came for 1.25 s at least and 3.76 s at most: 125 of the 125 lost requests"
+            ),
             "{said}"
         );
         // What was tried behind the block tells when it was over.
