@@ -149,7 +149,7 @@ impl Lane {
         if unanswered > 0 {
             self.warn(
                 "a TCP connection was not answered, and one from another port was: either its first segments were \
-                 lost, or one of several links or servers that share the connections of this path is dead",
+                 lost, or the path spreads its connections over several links or servers, of which one carries nothing",
             );
         }
     }

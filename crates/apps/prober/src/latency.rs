@@ -7,12 +7,12 @@ use std::sync::OnceLock;
 
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
-use netaware_probe::Pacing;
+use netaware_probe::{EchoPlan, Pacing};
 use netaware_record::{Arrivals, Direction, Reach, Record, Unreachable};
 use netaware_stats::ceasing::Ceasing;
 use netaware_stats::patience::{Patience, Waiting};
 use netaware_stats::rng::SplitMix64;
-use netaware_units::{BitRate, ByteCount, SendRate, Span};
+use netaware_units::{BitRate, ByteCount, Mono, SendRate, Span};
 
 use crate::broke_off;
 use crate::careful::{self, Seen};
@@ -84,7 +84,11 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
         block = part.end;
         let waited = course.run(&part);
         if waited > Span::ZERO && joined == 1 && block < blocks {
-            joined = needs.joined(blocks - block, course.lanes.iter().filter_map(Lane::duration_cap).min());
+            let most = needs.joined(blocks - block, course.lanes.iter().filter_map(Lane::duration_cap).min());
+            joined = (1..=most)
+                .rev()
+                .find(|joined| is_possible(request, &(block..block + joined), blocks))
+                .unwrap_or(1);
             let times = i64::from((blocks - block).div_ceil(joined));
             let rest = course.sending(blocks - block) + waited * times;
             let why = format!("answers are missing, and each time {waited} is waited for them");
@@ -204,7 +208,8 @@ impl Course<'_, '_> {
         let mut waited = run.as_ref().map_or(Span::ZERO, waited_in_vain);
         let served = run.as_ref().filter(|_| is_udp).and_then(queueing::of_run);
         let run = run.map(|run| {
-            let look = looked_into_within(run.order.patience, opening);
+            let patience = patience_with_a_flow(run.order.patience, lane.round_trip());
+            let look = looked_into_within(patience, opening);
             let before = ceasing(&found.idle);
             let (run, gone) = judge_flow(lane, request, (before, run), self.lease, &mut || {
                 watch.review(look + afterwards, &looks(look));
@@ -271,6 +276,12 @@ fn looked_into_within(patience: Span, opening: Span) -> Span {
     asking * 3 + opening
 }
 
+/// How long an answer is waited for that shows whether a flow works: not shorter than the path
+/// needs, however soon a request counts as lost.
+fn patience_with_a_flow(patience: Span, round_trip: Span) -> Span {
+    patience.max(round_trip * 4)
+}
+
 fn looks(at_most: Span) -> String {
     format!(
         "answers are missing, and it is found out whether a UDP flow still works, which takes {at_most} at most"
@@ -300,11 +311,12 @@ fn judge_flow(
         time: None,
         pacing: Pacing::Even(FLOW_TRY_SPACING),
         waiting: Waiting::Exactly,
+        patience: patience_with_a_flow(run.order.patience, lane.round_trip()),
         ..run.order
     };
-    begins();
     let tried = lane.echo(&again);
-    let works = tried.as_ref().is_none_or(|tried| tried.round.counts().received > 0);
+    // An answer that comes late shows as well that the flow works.
+    let works = tried.as_ref().is_none_or(|tried| tried.answers() > 0);
     if works {
         // Answers came again after all, or the session has said why none did.
         return (if let Some(tried) = tried { came_again(run, &tried) } else { run }, None);
@@ -317,6 +329,7 @@ fn judge_flow(
         },
         None => run,
     };
+    begins();
     let is_over = before.and_then(run.ceasing).ceased(run.order.patience).is_some();
     let renewed = lane.renew_echo(&request.target, lease, sizes(request));
     let Renewed::Works(silent_flow) = renewed else {
@@ -324,12 +337,12 @@ fn judge_flow(
         return (run, is_blocked.then_some(renewed));
     };
     // A flow is opened with short datagrams: these requests may vanish for their length.
-    if lane.echo(&again).is_none_or(|tried| tried.round.counts().received == 0) {
+    if lane.echo(&again).is_none_or(|tried| tried.answers() == 0) {
         lane.close_echo(Some(silent_flow));
         return (run, None);
     }
     let fresh = lane.exchange_echo(Some(silent_flow));
-    let tried = lane.echo(&again).filter(|tried| tried.round.counts().received > 0);
+    let tried = lane.echo(&again).filter(|tried| tried.answers() > 0);
     if let Some(tried) = tried {
         // It was not forgotten: nothing passed for a while, or the responder did not run.
         lane.close_echo(fresh);
@@ -367,7 +380,7 @@ fn why_forgotten(apart: Span) -> String {
 
 /// Requests that were asked to find out whether anything still comes had answers.
 fn came_again(run: EchoRun, tried: &EchoRun) -> EchoRun {
-    let came = tried.round.counts().received > 0;
+    let came = tried.answers() > 0;
     let ceasing = if came { Ceasing::default() } else { run.ceasing };
     EchoRun { ceasing, afterwards: run.afterwards.and_tried(tried), ..run }
 }
@@ -727,11 +740,18 @@ fn note_shortening(
     if needs.block <= cap || asked <= longest {
         return;
     }
-    let note = format!(
-        "the responder's owner allows tests no longer than {cap}: requests go on for {longest} instead of {asked}"
-    );
+    let note = shortening(cap, needs.margin, longest, asked);
     watch.tell(Progress::Note(format!("{}: {note}", lane.version.name())));
     lane.warn(&note);
+}
+
+/// Why requests go on for less time than was asked for. `margin` is what of a test is not spent on
+/// sending.
+fn shortening(cap: Span, margin: Span, longest: Span, asked: Span) -> String {
+    format!(
+        "the responder's owner allows tests no longer than {cap}, of which the wait for the last answers and the \
+         messages around it take up to {margin}: requests go on for {longest} instead of {asked}"
+    )
 }
 
 /// How long one version takes over one transport at most, for the responder: a closed loop with
@@ -824,6 +844,16 @@ fn plan(request: &LatencyRequest, part: &Range<u16>, blocks: u16) -> EchoOrder {
     }
 }
 
+/// Whether a part of the blocks can be run as one: not so many requests would await their answers
+/// at once that they cannot be told apart.
+fn is_possible(request: &LatencyRequest, part: &Range<u16>, blocks: u16) -> bool {
+    let EchoOrder { count, pacing, length, response, patience, .. } = plan(request, part, blocks);
+    let [length, response] = [length, response].map(|size| size as usize);
+    let udp = EchoPlan { flow: 0, count, pacing, length, response, patience, start: Mono(0) };
+    pacing.check(patience, count).is_ok()
+        && (!request.transports.contains(&Transport::Udp) || udp.check().is_ok())
+}
+
 /// Each block has random distances of its own.
 fn pacing(rhythm: Rhythm, block: u16) -> Pacing {
     match rhythm {
@@ -906,6 +936,21 @@ mod tests {
         assert_eq!(parts.iter().filter_map(|part| plan(&request, part, BLOCKS).count).sum::<u64>(), 203);
     }
 
+    /// Blocks of 25 numbers each can be told apart in datagrams of 1 B, and 175 in a row cannot.
+    #[test]
+    fn blocks_are_not_joined_to_more_requests_than_can_be_told_apart() {
+        let rhythm = Rhythm::even(Span::from_millis(1));
+        let short = LatencyRequest {
+            count: Some(200),
+            rhythm,
+            request: 1,
+            response: 1,
+            ..LatencyRequest::new(Target::new("::1"))
+        };
+        let parts = [0..1, 1..6, 1..8];
+        assert_eq!(parts.map(|part| is_possible(&short, &part, BLOCKS)), [true, true, false]);
+    }
+
     /// A flow was dropped after 60 kB at a request each 10 ms, and its silence was blamed.
     #[test]
     fn a_flow_that_was_never_silent_was_not_forgotten_for_its_silence() {
@@ -936,6 +981,14 @@ mod tests {
                     answered over TCP";
         assert_eq!(why.reason, want);
         assert!(why.advice.contains("drops UDP"), "{}", why.advice);
+    }
+
+    /// With `--timeout 1us` every answer was late: the flow was called silent, and 6 s were promised.
+    #[test]
+    fn a_short_patience_does_not_make_a_flow_silent() {
+        let ms = Span::from_millis;
+        assert_eq!(patience_with_a_flow(Span::from_micros(1), ms(20)), ms(80));
+        assert_eq!(patience_with_a_flow(ms(1000), ms(20)), ms(1000));
     }
 
     #[test]
@@ -1017,6 +1070,21 @@ mod tests {
         assert_eq!(at_most(&request, Span::ZERO), (Span::from_secs(10) + Span::from_millis(1)) * 10);
         let timed = LatencyRequest { count: None, time: Some(Span::from_secs(3)), ..request };
         assert_eq!(at_most(&timed, Span::ZERO), Span::from_secs(3));
+    }
+
+    /// A cap of 2 s halved 1.5 s without saying what the rest was for.
+    #[test]
+    fn a_shortened_measurement_says_what_else_counts() {
+        let ms = Span::from_millis;
+        let request =
+            LatencyRequest { count: None, time: Some(ms(1500)), ..LatencyRequest::new(Target::new("::1")) };
+        let needs = Needs::of(&request, &[], 1);
+        let said = shortening(ms(2000), needs.margin, needs.longest(ms(2000)), ms(1500));
+        assert!(
+            said.contains("the wait for the last answers and the messages around it take up to 1.25 s"),
+            "{said}"
+        );
+        assert!(said.ends_with("requests go on for 1.00 s instead of 1.50 s"), "{said}");
     }
 
     #[test]

@@ -144,9 +144,28 @@ fn explain(
 }
 
 fn warn_of(lane: &mut Lane, short: Shortfall, patience: Span, watch: &mut Watch<'_>) {
-    let what = short.explained(lane.result.path.as_ref(), patience);
+    let limits = lane.session().map(|session| (session.limits.duration, session.limits.rate));
+    let (duration, rate) = limits.unwrap_or_default();
+    let cap = capped(short.asked(), patience, duration, rate);
+    let what = short.explained(lane.result.path.as_ref(), patience, cap.as_deref());
     watch.tell(Progress::Note(format!("{}: {what}", lane.version.name())));
     lane.warn(&what);
+}
+
+/// What the responder's owner allows, if a transfer that would have ended in the patience need not
+/// do so within it.
+fn capped(
+    bytes: ByteCount,
+    patience: Span,
+    duration: Option<Span>,
+    rate: Option<BitRate>,
+) -> Option<String> {
+    if let Some(longest) = duration.filter(|longest| *longest < patience) {
+        return Some(format!("transfers no longer than {longest}"));
+    }
+    // Headers and the beginning of a transfer take a part of the time.
+    let highest = rate.filter(|rate| rate.time_for(bytes) * 2 > patience)?;
+    Some(format!("no more than {highest}"))
 }
 
 /// Whether packets above some size vanish is seen over UDP, with which nothing stalls.
@@ -480,6 +499,19 @@ mod tests {
             [Span::ZERO, Span::from_millis(-100), Span::from_millis(-50)]
         );
         assert!(after(9_300) > Span::from_millis(2900));
+    }
+
+    /// A cap of 2 s ended the transfers, and a longer --patience was said to let them end.
+    #[test]
+    fn what_a_cap_ended_is_not_the_fault_of_the_path() {
+        let (bytes, patience) = (ByteCount(100_000), Span::from_secs(10));
+        let at = |rate| capped(bytes, patience, None, Some(BitRate(rate)));
+        assert_eq!(
+            capped(bytes, patience, Some(Span::from_secs(2)), None).as_deref(),
+            Some("transfers no longer than 2.00 s")
+        );
+        assert_eq!(capped(bytes, patience, Some(patience), None), None);
+        assert!(at(100_000).is_some() && at(1_000_000).is_none());
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl TcpEcho {
     /// Sends requests as the order says and waits for their answers.
     pub(crate) fn run(&mut self, order: &EchoOrder, stop: &StopFlag) -> Result<EchoRun, Broke> {
         let system = |e: std::io::Error| Cause::System(format!("TCP echo: {e}"));
-        order.pacing.check(order.patience).map_err(|e| Cause::System(e.to_string()))?;
+        order.pacing.check(order.patience, order.count).map_err(|e| Cause::System(e.to_string()))?;
         message::set_ticks(&self.stream, order.patience).map_err(system)?;
         let patience = Patience::of(order.patience, order.waiting).knowing(self.rtt);
         self.read_off(patience.span(), stop)?;

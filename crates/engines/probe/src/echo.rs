@@ -51,6 +51,8 @@ pub struct EchoTrain {
     counts: EchoCounts,
     /// Highest number answered in time, for the reordering rule.
     highest_answered: Option<u64>,
+    /// Highest number of which an answer came, in time or late.
+    highest_heard: Option<u64>,
     /// The longest round trip of an answer that came.
     longest: Span,
     /// No request is due from then on.
@@ -91,6 +93,7 @@ impl EchoTrain {
             events: VecDeque::new(),
             counts: EchoCounts::default(),
             highest_answered: None,
+            highest_heard: None,
             longest: Span::ZERO,
             sends_until: None,
             ends_at: None,
@@ -124,6 +127,7 @@ impl EchoTrain {
 
     /// Takes note of how long an answer took.
     fn learn(&mut self, seq: u64, at: Mono) {
+        self.highest_heard = self.highest_heard.max(Some(seq));
         if let Some(rtt) = self.window.since_departure(seq, at) {
             self.patience.observe(rtt);
             self.window.set_patience(self.patience.span());
@@ -287,8 +291,8 @@ impl EchoTrain {
             && let Some(until) = self.window.last_deadline()
         {
             self.is_overdue_told = true;
-            let answered = self.highest_answered.map_or(0, |highest| highest + 1);
-            let in_a_row = self.window.next().saturating_sub(answered);
+            let heard = self.highest_heard.map_or(0, |highest| highest + 1);
+            let in_a_row = self.window.next().saturating_sub(heard);
             self.events.push_back(EchoEvent::Overdue { until, in_a_row });
         }
     }

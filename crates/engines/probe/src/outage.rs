@@ -223,10 +223,13 @@ pub fn in_words(parts: &[Part]) -> Option<String> {
     let often = match all.times {
         0 => return None,
         1 if is_known => format!("nothing came for {}", all.longest),
-        1 => format!("nothing came for {} to {}", all.longest, all.at_most),
+        1 => format!("nothing came for {} at least and {} at most", all.longest, all.at_most),
         times if is_known => format!("{times} times nothing came, for up to {}", all.longest),
         times => {
-            format!("{times} times nothing came, the longest time for {} to {}", all.longest, all.at_most)
+            format!(
+                "{times} times nothing came, the longest time for {} at least and {} at most",
+                all.longest, all.at_most
+            )
         }
     };
     let met = parts.iter().filter(|part| part.outages.times > 0);
@@ -435,7 +438,9 @@ mod tests {
         assert_eq!(Outages::over(&trains, APART), whole);
         let said = whole.in_words(125, "requests").unwrap();
         assert!(
-            said.starts_with("nothing came for 1.25 s to 3.76 s: 125 of the 125 lost requests"),
+            said.starts_with(
+                "nothing came for 1.25 s at least and 3.76 s at most: 125 of the 125 lost requests"
+            ),
             "{said}"
         );
         // What was tried behind the block tells when it was over.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use netaware_probe::matrix;
 use netaware_record::{
-    Direction, Layer, MatrixProtocol, MatrixResult, MatrixRun, MtuFinding, Outcome, PathFacts, Pedigree,
+    Direction, Layer, MatrixProtocol, MatrixResult, MatrixRun, Outcome, PathFacts, Pedigree,
 };
 use netaware_units::{ByteCount, ClockSource, SendRate, Span};
 
@@ -248,6 +248,11 @@ enum ShortfallKind {
 }
 
 impl Shortfall {
+    /// What the transfer was to move.
+    pub(super) fn asked(self) -> ByteCount {
+        self.of
+    }
+
     /// So little arrived that packets of the path's usual size seem not to.
     pub(super) fn is_of_large_packets(self) -> bool {
         self.arrived.is_none_or(|arrived| arrived < SHORT_PACKETS) && self.of >= SHORT_PACKETS
@@ -259,16 +264,20 @@ impl Shortfall {
         self.kind == ShortfallKind::Ceased
     }
 
-    /// What is left out, and the likely cause.
-    pub(super) fn explained(self, path: Option<&PathFacts>, patience: Span) -> String {
-        let black_hole = path.filter(|path| path.mtu_finding == MtuFinding::BlackHole);
+    /// What is left out, and the likely cause. `cap` is what the responder's owner allows, where a
+    /// transfer so large cannot end within it.
+    pub(super) fn explained(self, path: Option<&PathFacts>, patience: Span, cap: Option<&str>) -> String {
+        let black_hole = path.and_then(PathFacts::black_hole);
         let (bytes, of, arrived) = (self.step.pair.bytes.0, self.of.0, self.arrived);
-        let why = match (black_hole.and_then(|path| path.mtu), arrived) {
-            (Some(mtu), _) if self.is_of_large_packets() => {
-                format!(
-                    "packets above {mtu} B vanish on the path and nobody reports it, so that no patience would do"
-                )
+        let why = match (black_hole, arrived) {
+            (Some(hole), _) if self.is_of_large_packets() => {
+                format!("{hole}, and a longer --patience does not help")
             }
+            (_, Some(arrived)) if cap.is_some() => format!(
+                "of {of} B {} B arrived, and the responder's owner allows {}",
+                arrived.0,
+                cap.unwrap_or_default()
+            ),
             (_, Some(arrived)) if self.has_ceased() => {
                 format!("of {of} B only {} B arrived in {patience}", arrived.0)
             }
@@ -323,7 +332,7 @@ const SHORT_PACKETS: ByteCount = ByteCount(1280);
 
 #[cfg(test)]
 mod tests {
-    use netaware_record::{IpVersion, MatrixEnd};
+    use netaware_record::{IpVersion, MatrixEnd, MtuFinding};
 
     use super::super::plan::Pair;
     use super::*;
@@ -414,7 +423,7 @@ mod tests {
         let found = ledger.is_to_be_explained(MatrixProtocol::Tcp).unwrap();
         assert_eq!(ledger.is_to_be_explained(MatrixProtocol::Tcp), None);
         assert!(found.has_ceased() && found.is_of_large_packets());
-        let said = found.explained(None, Span::from_secs(10));
+        let said = found.explained(None, Span::from_secs(10), None);
         assert!(said.contains("nothing arrived any more, though others as large had ended before"), "{said}");
     }
 
@@ -440,11 +449,15 @@ mod tests {
         assert_eq!(ledger.is_to_be_explained(MatrixProtocol::Tcp), None);
         let hole = PathFacts { mtu: Some(1300), mtu_finding: MtuFinding::BlackHole, ..PathFacts::default() };
         let patience = Span::from_secs(10);
-        let said = [found.explained(Some(&hole), patience), found.explained(None, patience)];
-        assert!(said[0].contains("packets above 1300 B vanish"), "{said:?}");
+        let said = [found.explained(Some(&hole), patience, None), found.explained(None, patience, None)];
+        assert!(said[0].contains("packets above 1300 bytes vanish and no router says so"), "{said:?}");
         assert!(said[1].contains("of 10000 B only 0 B arrived in 10.0 s; large packets seem"), "{said:?}");
         let slow = Shortfall { arrived: Some(ByteCount(8_000)), ..found };
-        assert!(slow.explained(None, patience).contains("a longer --patience"), "{slow:?}");
+        assert!(slow.explained(None, patience, None).contains("a longer --patience"), "{slow:?}");
+        let capped = slow.explained(None, patience, Some("transfers no longer than 2.00 s"));
+        assert!(
+            capped.ends_with("arrived, and the responder's owner allows transfers no longer than 2.00 s")
+        );
         let short = ledger.shortfalls();
         assert_eq!(short.len(), 1);
         assert!(

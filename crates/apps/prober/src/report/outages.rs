@@ -466,7 +466,7 @@ pub(super) mod tests {
         let cut = EchoRun { afterwards, ..later(1000, run(100, 50..100)) };
         let found =
             Findings { idle: vec![run(100, 0..0), cut, later(5000, run(100, 0..0))], ..Findings::default() };
-        let want = "nothing came for 1.52 s to 3.02 s: 50 of the 50 lost requests fell into such an outage";
+        let want = "nothing came for 1.52 s at least and 3.02 s at most: 50 of the 50 lost requests fell into such an outage";
         assert_eq!(warning(&found).as_deref(), Some(want));
         // Blocks without an answer between others that had one.
         let idle = vec![run(100, 0..0), later(1000, run(100, 0..100)), later(2000, run(100, 0..0))];
@@ -658,7 +658,7 @@ pub(super) mod tests {
             let silence = Some(Span::from_millis(silence));
             warning(&Findings { udp: vec![UdpRound { silence, ..round }], ..Findings::default() })
         };
-        let want = "nothing came for 1.00 s to 3.10 s: 1000 of the 1000 lost datagrams down fell into such an outage";
+        let want = "nothing came for 1.00 s at least and 3.10 s at most: 1000 of the 1000 lost datagrams down fell into such an outage";
         assert_eq!(told(3100).as_deref(), Some(want));
         assert_eq!(told(700), None, "it was over before the stream was");
     }

@@ -574,7 +574,7 @@ fn sentence(flag: &Flag, bound: RateBound, direction: Direction) -> String {
         Flag::Slower { from, to } => slower(*from, *to, direction),
         Flag::Elastic => "other traffic gave way to the trains: without them less would be left".to_owned(),
         Flag::Ambiguous => "modes or methods disagree".to_owned(),
-        Flag::CutShort => "the method ended before it was content: what it still had to send would have taken longer than its time".to_owned(),
+        Flag::CutShort => "the method ended before its figure was certain enough: what it still had to send would have taken longer than its time".to_owned(),
         Flag::Unreadable => "too few trains came in a way that can be read: packets were lost, or handed over in batches that hide how \
                              far apart they came"
             .to_owned(),

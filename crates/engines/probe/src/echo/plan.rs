@@ -54,9 +54,20 @@ impl Pacing {
         }
     }
 
+    /// How many of so many requests await an answer at once, at most. The spacing of an open loop
+    /// has to be longer than zero.
+    fn outstanding(self, patience: Span, count: Option<u64>) -> i64 {
+        let at_once = match self.depth() {
+            Some(depth) => i64::from(depth),
+            None => patience.nanos() / self.spacing().nanos(),
+        };
+        let all = count.and_then(|count| i64::try_from(count).ok());
+        all.map_or(at_once, |all| at_once.min(all))
+    }
+
     /// # Errors
-    /// A rhythm that cannot be kept with this patience.
-    pub fn check(self, patience: Span) -> Result<(), PlanError> {
+    /// A rhythm in which so many requests cannot be sent with this patience.
+    pub fn check(self, patience: Span, count: Option<u64>) -> Result<(), PlanError> {
         if patience <= Span::ZERO {
             return Err(PlanError::Patience);
         }
@@ -67,7 +78,7 @@ impl Pacing {
         if self.spacing() <= Span::ZERO {
             return Err(PlanError::Spacing);
         }
-        let outstanding = patience.nanos() / self.spacing().nanos();
+        let outstanding = self.outstanding(patience, count);
         if outstanding > EchoPlan::MOST_OUTSTANDING {
             return Err(PlanError::Outstanding(outstanding));
         }
@@ -154,7 +165,9 @@ impl EchoPlan {
     /// Requests that a closed loop may keep outstanding.
     pub const MOST_DEPTH: u32 = 1024;
 
-    pub(super) fn check(&self) -> Result<(), PlanError> {
+    /// # Errors
+    /// A plan that cannot be carried out; see [`PlanError`].
+    pub fn check(&self) -> Result<(), PlanError> {
         for length in [self.length, self.response] {
             if !(1..=MAX_PAYLOAD).contains(&length) {
                 return Err(PlanError::Length(length));
@@ -163,11 +176,8 @@ impl EchoPlan {
         if Form::of(self.length) == Form::Short && self.response > MOST_TO_SHORT {
             return Err(PlanError::Amplifies(self.response));
         }
-        self.pacing.check(self.patience)?;
-        let outstanding = match self.pacing.depth() {
-            Some(depth) => i64::from(depth),
-            None => self.patience.nanos() / self.pacing.spacing().nanos(),
-        };
+        self.pacing.check(self.patience, self.count)?;
+        let outstanding = self.pacing.outstanding(self.patience, self.count);
         // Half of the numbers, so that an answer that is late is not taken for one that is early.
         if self.number_bits() < u64::BITS && outstanding > 1 << (self.number_bits() - 1) {
             return Err(PlanError::Ambiguous(outstanding));
@@ -184,6 +194,9 @@ impl EchoPlan {
             return Span(i64::MAX);
         }
         let outstanding = Self::MOST_OUTSTANDING.min(told_apart);
+        if self.count.is_some_and(|count| count <= outstanding.unsigned_abs()) {
+            return Span(i64::MAX);
+        }
         Span(self.pacing.spacing().nanos().saturating_mul(outstanding))
     }
 
@@ -201,7 +214,7 @@ mod tests {
     fn plans_that_cannot_be_carried_out_are_refused() {
         let plan = EchoPlan {
             flow: 1,
-            count: Some(10),
+            count: None,
             pacing: Pacing::Even(Span::from_millis(5)),
             length: 64,
             response: 64,
@@ -238,10 +251,31 @@ mod tests {
     #[test]
     fn patience_may_be_so_many_spacings_and_no_more() {
         let most = EchoPlan::MOST_OUTSTANDING;
-        assert_eq!(Pacing::Even(Span(2)).check(Span(2 * most + 1)), Ok(()));
+        assert_eq!(Pacing::Even(Span(2)).check(Span(2 * most + 1), None), Ok(()));
         let refused = Err(PlanError::Outstanding(most + 1));
-        assert_eq!(Pacing::Even(Span(2)).check(Span(2 * most + 2)), refused);
-        assert_eq!(Pacing::Poisson { mean: Span(2), seed: 1 }.check(Span(2 * most + 2)), refused);
+        assert_eq!(Pacing::Even(Span(2)).check(Span(2 * most + 2), None), refused);
+        assert_eq!(Pacing::Poisson { mean: Span(2), seed: 1 }.check(Span(2 * most + 2), None), refused);
+    }
+
+    /// Two requests of 1 B were refused, because 1000 of them would await their answers at once.
+    #[test]
+    fn no_more_requests_await_an_answer_than_are_sent() {
+        let plan = |count| EchoPlan {
+            flow: 1,
+            count: Some(count),
+            pacing: Pacing::Even(Span::from_millis(1)),
+            length: 1,
+            response: 1,
+            patience: Span::from_secs(1),
+            start: Mono(0),
+        };
+        assert_eq!([2, 128].map(|count| plan(count).check()), [Ok(()); 2]);
+        assert_eq!(plan(129).check(), Err(PlanError::Ambiguous(129)));
+        assert_eq!(plan(5_000).check(), Err(PlanError::Ambiguous(1_000)));
+        assert_eq!(plan(2).most_patience(), Span(i64::MAX));
+        assert_eq!(plan(129).most_patience(), Span::from_millis(128));
+        let close = Pacing::Even(Span::from_micros(1));
+        assert_eq!(close.check(Span::from_secs(1), Some(2)), Ok(()));
     }
 
     #[test]

@@ -359,6 +359,17 @@ fn last_answers_that_are_missing_are_told_of_before_they_are_waited_for_to_the_e
 }
 
 #[test]
+fn requests_whose_answers_came_late_are_not_missing_in_a_row() {
+    let path = VirtualPath::symmetric(MS * 150);
+    let events = path.drive(&mut train(3, Pacing::Even(MS * 400)));
+    let told = events.iter().filter_map(|(_, event)| match event {
+        EchoEvent::Overdue { in_a_row, .. } => Some(*in_a_row),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [1], "the last one alone");
+}
+
+#[test]
 fn stop_ends_the_train_soon_and_abandons_what_is_too_young_to_be_lost() {
     let path = VirtualPath {
         stop_at: Some(Mono(500_000_000)),

@@ -94,7 +94,9 @@ fn failure(record: &Record) -> Option<String> {
         };
         stalled(version).or_else(without_rate).or_else(broken)
     };
-    of_all(&why).or_else(ended).or_else(|| reason(record))
+    let on_request =
+        || (record.outcome == Outcome::Interrupted).then(|| "it was ended on request".to_owned());
+    of_all(&why).or_else(ended).or_else(on_request).or_else(|| reason(record))
 }
 
 /// What a host's system tells is no figure: none of its limits was measured.
@@ -326,6 +328,15 @@ mod tests {
         record.warnings = vec!["IPv4: at a round trip of 601 ms opening takes 5.41 s of 10.0 s".into()];
         let said = failure_lines(&record);
         assert_eq!(said, ["nothing was measured: it was ended before there was a figure"]);
+    }
+
+    /// A matrix under a cap was ended by SIGINT, and the cap was said to be the reason.
+    #[test]
+    fn a_matrix_that_was_ended_on_request_does_not_blame_the_cap_of_the_owner() {
+        let mut record = fixture::matrix();
+        record.outcome = Outcome::Interrupted;
+        record.warnings = vec!["IPv4: the responder's owner allows no more than 1.00 Mbit/s".into()];
+        assert_eq!(failure(&record).as_deref(), Some("it was ended on request"));
     }
 
     #[test]

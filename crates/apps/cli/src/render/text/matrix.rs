@@ -115,6 +115,9 @@ struct Ends<'a> {
     /// Over all runs whose other end reported; bytes.
     bytes_sent: ByteCount,
     bytes_lost: ByteCount,
+    /// TCP kept bytes back in each of these runs: what became of them is unknown, and they are not
+    /// among those sent.
+    is_cut_off: bool,
 }
 
 impl<'a> Ends<'a> {
@@ -123,11 +126,12 @@ impl<'a> Ends<'a> {
         let server = (cell.server_time.as_ref(), cell.server_throughput.as_ref());
         let heard = || cell.runs.iter().filter_map(|run| Some((run, run.server.as_ref()?)));
         let bytes_lost = heard().map(|(run, _)| run.lost).sum();
+        let is_cut_off = heard().all(|(run, _)| run.undelivered > ByteCount(0));
         let direction = result.pedigree.direction;
         let bytes_sent = heard().filter_map(|(run, _)| run.settled(direction)).sum();
         let ((sending_time, sent), (_, received)) =
             if direction == Direction::Reverse { (server, client) } else { (client, server) };
-        Self { sending_time, sent, received, bytes_sent, bytes_lost }
+        Self { sending_time, sent, received, bytes_sent, bytes_lost, is_cut_off }
     }
 }
 
@@ -159,6 +163,7 @@ fn spread(of: &Interval) -> String {
 
 fn lost(ends: &Ends<'_>) -> String {
     match ends.bytes_lost.0 as f64 / ends.bytes_sent.0 as f64 {
+        _ if ends.is_cut_off => NONE.to_owned(),
         share if share > 0.0 && share < 0.0001 => "<.01".to_owned(),
         share if share.is_finite() => percent(share).trim_end_matches(" %").to_owned(),
         _ => NONE.to_owned(),
@@ -219,6 +224,22 @@ mod tests {
         assert_eq!(told(&result), ["1.00 ms", "8.00", "4.00", "-", "20.0"]);
         result.pedigree.direction = Direction::Reverse;
         assert_eq!(told(&result), ["2.00 ms", "4.00", "8.00", "-", "25.0"]);
+    }
+
+    /// Large packets vanished, 50 of 9000 bytes arrived, and the cell said that 0 % were lost.
+    #[test]
+    fn a_cell_of_which_no_run_was_delivered_does_not_say_that_nothing_was_lost() {
+        let mut result = crate::render::fixture::matrix().versions[0].matrix[0].clone();
+        let whole = result.cells[0].runs[0].clone();
+        let end = |bytes| Some(MatrixEnd { bytes: ByteCount(bytes), ..MatrixEnd::default() });
+        let cut_off =
+            MatrixRun { client: end(9_000), server: end(50), undelivered: ByteCount(8_950), ..whole.clone() };
+        let mut said = |runs: &[&MatrixRun]| {
+            result.cells[0].runs = runs.iter().copied().cloned().collect();
+            lost(&Ends::of(&result.cells[0], &result))
+        };
+        assert_eq!(said(&[&cut_off, &cut_off]), NONE);
+        assert_eq!(said(&[&whole, &cut_off]), "0");
     }
 
     /// "27.00.0128" was 27.0 Mbit/s sent and 0.0128 received.

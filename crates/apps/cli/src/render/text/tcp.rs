@@ -169,7 +169,7 @@ impl Page {
         sheet.row("CPU, sender / receiver", |v| {
             fullest(v).map(|r| cores(cpu(r.sender.as_ref()), cpu(r.receiver.as_ref())))
         })?;
-        sheet.row("busiest core, the same", |v| {
+        sheet.row("busiest core, each end", |v| {
             fullest(v).and_then(|r| busiest(cpu(r.sender.as_ref()), cpu(r.receiver.as_ref())))
         })
     }

@@ -26,7 +26,7 @@ pub(super) fn section(sheet: &mut Sheet<'_>, direction: Direction) -> io::Result
         let (sender, receiver) = cpu(&of(v)?);
         Some(cores(sender, receiver))
     })?;
-    sheet.row("busiest core, the same", |v| {
+    sheet.row("busiest core, each end", |v| {
         let (sender, receiver) = cpu(&of(v)?);
         busiest(sender, receiver)
     })?;
