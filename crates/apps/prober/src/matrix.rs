@@ -154,12 +154,7 @@ fn warn_of(lane: &mut Lane, short: Shortfall, patience: Span, watch: &mut Watch<
 
 /// What the responder's owner allows, if a transfer that would have ended in the patience need not
 /// do so within it.
-fn capped(
-    bytes: ByteCount,
-    patience: Span,
-    duration: Option<Span>,
-    rate: Option<BitRate>,
-) -> Option<String> {
+fn capped(bytes: ByteCount, patience: Span, duration: Option<Span>, rate: Option<BitRate>) -> Option<String> {
     if let Some(longest) = duration.filter(|longest| *longest < patience) {
         return Some(format!("transfers no longer than {longest}"));
     }

@@ -187,7 +187,6 @@ impl Writer {
             let columns = csv::ScanColumns::of_record(record);
             self.sink.check_heading(&csv::heading(&record.command, Some(&columns)))?;
         }
-        }
         Ok(())
     }
 }
