@@ -983,7 +983,8 @@ mod tests {
         assert!(why.advice.contains("drops UDP"), "{}", why.advice);
     }
 
-    /// With `--timeout 1us` every answer was late: the flow was called silent, and 6 s were promised.
+    /// With `--timeout 1us` every answer was late: the flow was called silent, and 6 s were
+    /// promised.
     #[test]
     fn a_short_patience_does_not_make_a_flow_silent() {
         let ms = Span::from_millis;

@@ -775,7 +775,8 @@ mod tests {
         let of = |metric, rate, flags: &[Flag]| told_of(metric, rate, flags, 0).remarks;
         let [remark]: [String; 1] = of(PathMetric::Available, 5e7, &[]).try_into().unwrap();
         assert!(remark.starts_with("800 kbit/s was sent") && remark.ends_with(UNSEEN), "{remark}");
-        // The load itself shows what lasts, a bucket was seen, or it is what bursts get that counts.
+        // The load itself shows what lasts, a bucket was seen, or it is what bursts get that
+        // counts.
         assert_eq!(of(PathMetric::Available, 1.5e6, &[]), [""; 0]);
         assert_eq!(of(PathMetric::Capacity, 5e7, &[]), [""; 0]);
         let shaped = of(PathMetric::Available, 5e7, &[Flag::Shaped { peak: 9e7 }]);

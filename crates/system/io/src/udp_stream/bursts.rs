@@ -75,8 +75,8 @@ impl BurstMeter {
         self.sent_over.observe(Span(open.last_sent.wrapping_sub(open.first_sent).cast_signed()));
     }
 
-    /// Whether all came, in order, of the last burst of `sent` datagrams, which the stream's end cut
-    /// short.
+    /// Whether all came, in order, of the last burst of `sent` datagrams, which the stream's end
+    /// cut short.
     fn has_last_part(&self, sent: u64) -> bool {
         let (number, count) = (sent / self.size, sent % self.size);
         self.open.is_some_and(|open| !open.broken && open.number == number && open.count == count)

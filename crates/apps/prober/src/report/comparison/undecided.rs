@@ -1,9 +1,9 @@
 //! What the verdict for bulk transfers says of rates that one round, or a path that changed, leaves
 //! open.
 //!
-//! **Assumes** that two rounds in turns (A B B A) tell a change of the path from a difference of the
-//! versions, and that one does not. **Biased** towards "not decided" for versions that do differ,
-//! where a round was short.
+//! **Assumes** that two rounds in turns (A B B A) tell a change of the path from a difference of
+//! the versions, and that one does not. **Biased** towards "not decided" for versions that do
+//! differ, where a round was short.
 
 use netaware_record::{Comparison, Direction, Metric, MetricComparison, Preference, Use};
 use netaware_units::BitRate;
@@ -62,8 +62,8 @@ mod tests {
     use super::super::super::{Findings, outages};
     use super::*;
 
-    /// What is said of transfers of so many Mbit/s, begun at these seconds, that favour this version
-    /// or are doubted for this reason.
+    /// What is said of transfers of so many Mbit/s, begun at these seconds, that favour this
+    /// version or are doubted for this reason.
     fn said(v4: &[(u64, u64)], v6: &[(u64, u64)], favours: Preference, doubt: Option<&str>) -> String {
         let found = |rounds: &[(u64, u64)]| {
             let tcp = rounds.iter().map(|(second, mbit)| {
