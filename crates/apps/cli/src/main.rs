@@ -82,7 +82,7 @@ fn run(typed: &[OsString]) -> anyhow::Result<Exit> {
 /// The help or the version cannot be printed.
 fn print_answer(out: &mut dyn Write, answer: &clap::Error) -> io::Result<Exit> {
     if answer.use_stderr() {
-        // What is said on stderr is never the result.
+        // A result never goes to stderr.
         let _ = answer.print();
         return Ok(Exit::NotMeasured);
     }

@@ -142,7 +142,7 @@ impl Metric {
         !was_never_there && self.parts().into_iter().any(is_cut)
     }
 
-    /// What its figures are taken from; nothing of a version if it speaks of the host.
+    /// The parts of a version's result that it is read from; none if it speaks of the host.
     fn parts(&self) -> Vec<Part> {
         let way = if self.name.contains(".up") {
             Some(Direction::Forward)

@@ -41,7 +41,7 @@ pub(super) fn write(
             Preference::NotCompared => "not compared",
         };
         let lead = format!("  {}", padded(verdict.purpose.name(), 15));
-        // What is not known comes first, and nothing was shown or not shown then.
+        // The reason says itself that nothing is decided.
         let text = if verdict.because.starts_with("not decided: ") {
             verdict.because.clone()
         } else {
