@@ -165,7 +165,7 @@ impl Pair<'_> {
             Metric::TcpSingle | Metric::TcpParallel | Metric::LoadedRtt => {
                 both.map(|(result, _)| goodput(result, metric, direction).map(|rate| BitRate(rate as u64)))
             }
-            Metric::UdpLoss if self.has_dead_stream(direction) => return None,
+            Metric::UdpLoss if self.cannot_be_chance(direction) => return None,
             Metric::UdpLoss => [None; 2],
             Metric::IdleRtt | Metric::IdleLoss | Metric::DelayVariation | Metric::Connect => return None,
         };

@@ -26,7 +26,7 @@ impl Pair<'_> {
                     .or_else(|| self.fell(metric, direction))
                     .or_else(|| self.shared_links(metric, direction))
             }
-            Metric::UdpLoss if self.has_dead_stream(direction) => None,
+            Metric::UdpLoss if self.cannot_be_chance(direction) => None,
             Metric::UdpLoss => self
                 .volumes()
                 .or_else(|| self.silence(direction))
@@ -105,6 +105,23 @@ impl Pair<'_> {
         is_dead((self.v4, self.f4)) != is_dead((self.v6, self.f6))
     }
 
+    /// Whether no burst of others' traffic, no outage and no rate of ours explains what one version
+    /// lost more than the other: nothing came at all while messages did, or each of its streams
+    /// stopped after the same bytes.
+    pub(super) fn cannot_be_chance(&self, direction: Direction) -> bool {
+        self.has_dead_stream(direction) || self.stops_after_a_volume(direction)
+    }
+
+    /// Whether only one version's streams each stopped after the same bytes, and that one lost more.
+    fn stops_after_a_volume(&self, direction: Direction) -> bool {
+        let lost = |result| share(result, direction).map_or(0.0, |share| share.part as f64 / share.of as f64);
+        match (self.f4.volume, self.f6.volume) {
+            (Some(_), None) => lost(self.v4) > lost(self.v6),
+            (None, Some(_)) => lost(self.v6) > lost(self.v4),
+            _ => false,
+        }
+    }
+
     /// That nothing came of a stream while nothing came over the session's connection either.
     fn silence(&self, direction: Direction) -> Option<String> {
         [(self.v4, self.f4), (self.v6, self.f6)].into_iter().find_map(|(result, found)| {
@@ -150,7 +167,12 @@ impl Pair<'_> {
             |result| share(result, direction).map_or(0.0, |share| share.part as f64 / share.of as f64);
         let (more, found) =
             if ratio(self.v4) > ratio(self.v6) { (self.v4, self.f4) } else { (self.v6, self.f6) };
-        let lost = share(more, direction)?.part;
+        let Share { part: lost, of } = share(more, direction)?;
+        if lost == of {
+            // Whether the path was out for all of a stream is asked of its control connection. An
+            // outage would hardly begin and end with the stream.
+            return None;
+        }
         let ends = udp(more, direction).filter_map(|udp| udp.receiver.as_ref());
         let rows = ends.flat_map(|end| end.loss_runs.iter().copied()).chain(cut_off(found, direction));
         let (runs, of_runs) = in_few_rows(rows, lost)?;
@@ -428,6 +450,23 @@ mod tests {
         let want = "over IPv4 all datagrams of 1.00 s were lost, as in an outage";
         assert_eq!(doubt(1_500).as_deref(), Some(want));
         assert_eq!(doubt(900), None, "messages came meanwhile");
+    }
+
+    /// 1584 of 1584 datagrams that a filter dropped were said to be lost "in 1 row, as in an
+    /// outage", and the version that lost them was preferred.
+    #[test]
+    fn a_stream_of_which_nothing_came_is_no_outage_because_it_is_one_row() {
+        let of = |version, received: u64| {
+            let lost = if received == 0 { vec![(1000, 1)] } else { vec![(1, 950)] };
+            let rounds = [outages::tests::stream(Direction::Forward, lost, received)];
+            let mut result = VersionResult::new(version);
+            let path = Path { version, across: Across::Network };
+            result.udp.extend(crate::report::udp::results(path, &rounds));
+            result
+        };
+        let (v4, v6) = (of(IpVersion::V4, 50), of(IpVersion::V6, 0));
+        let pair = Pair { v4: &v4, v6: &v6, f4: &Findings::default(), f6: &Findings::default() };
+        assert_eq!(pair.udp_outage(Direction::Forward), None);
     }
 
     /// 95 % of loss against none were said to be those of 11.4 Mbit/s against 10.3: a tenth more
