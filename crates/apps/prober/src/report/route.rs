@@ -93,7 +93,7 @@ fn parts(rtts: &[f64]) -> Vec<Span> {
 }
 
 /// The smallest round trip around a transfer.
-fn least(round: &TcpRound) -> Option<Span> {
+pub(super) fn least(round: &TcpRound) -> Option<Span> {
     let requests = round.under_load().map(|run| latency::beside_load(run).rtts_ns());
     let of_requests = requests.filter(|rtts| rtts.len() >= MIN_REQUESTS).and_then(|rtts| smallest(&rtts));
     [of_requests, tcp::own_round_trip(round)].into_iter().flatten().min()

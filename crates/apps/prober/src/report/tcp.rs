@@ -21,7 +21,7 @@ use netaware_record::{
 };
 use netaware_units::{ByteCount, ClockSource, Span};
 
-use super::route::Shift;
+use super::route::{self, Shift};
 use super::{Load, Path, latency, worst};
 use crate::transfer::{TcpOrder, TcpRound};
 
@@ -56,10 +56,26 @@ pub(super) fn results(
             // The idle round trip is not that of a path whose route has changed since.
             let mut numbers = (0..).zip(rounds).filter(|(_, round)| of_kind(round)).map(|(number, _)| number);
             let is_moved = shift.is_some_and(|shift| numbers.any(|number| shift.has_moved(number)));
-            let base = if is_moved { Base::Moved(shift?.after) } else { Base::Idle(idle) };
+            let base = if is_moved {
+                Base::Moved(shift?.after)
+            } else {
+                began_higher(rounds.iter().filter(of_kind), idle).map_or(Base::Idle(idle), Base::Moved)
+            };
             result(path, &rounds.iter().filter(of_kind).collect::<Vec<_>>(), base, connects)
         })
         .collect()
+}
+
+/// The smallest round trip of transfers, if even that is far above the idle one: a path that was so
+/// long from their start on was longer before there was any load, though it may be so for them
+/// alone.
+fn began_higher<'a>(
+    rounds: impl Iterator<Item = &'a TcpRound>,
+    idle: Option<&LatencyResult>,
+) -> Option<Span> {
+    let idle = idle?.rtt?.p50;
+    let least = rounds.map(route::least).collect::<Option<Vec<Span>>>()?.into_iter().min()?;
+    netaware_probe::shift::is_far_above(least, idle).then_some(least)
 }
 
 /// The round trip without load that belongs to a transfer.

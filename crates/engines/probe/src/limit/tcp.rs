@@ -283,7 +283,7 @@ impl<'a> Signs<'a> {
             && !self.is_marked();
         is_policed.then(|| {
             let text = format!(
-                "drops what exceeds its rate and queues nothing, as a policer does; {}",
+                "much is lost and nothing queues, as at a policer or a very short queue; {}",
                 self.known()
             );
             Limit::new(LimitedBy::Network, text)

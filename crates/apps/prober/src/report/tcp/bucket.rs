@@ -83,11 +83,28 @@ fn fell_behind_one(
     let is_fast = |it: &ReceiverTick| BitRate::mean(it.bytes, it.length).is_some_and(|rate| rate > middle);
     let credit = ticks.iter().rposition(is_fast).map_or(0, |last| last + 1);
     let bytes: ByteCount = round(first).iter().chain(&ticks[..credit]).map(|it| it.bytes).sum();
-    Some(format!(
-        "TCP {} came at {fast} for the first {bytes} and at {slow} then: a token bucket was empty, or the path became \
-         slower; only the lower rate lasts",
-        later.pedigree.direction.name()
-    ))
+    let way = later.pedigree.direction.name();
+    let of_kind = |it: &&TcpRound| kind(it) == (later.pedigree.direction, later.streams);
+    let each =
+        rounds.iter().filter(of_kind).filter_map(|it| goodput(&[measured(it, None)])).map(|it| it.rate);
+    let cause = "a token bucket was empty, or the path became slower";
+    Some(match apart(each) {
+        // Their mean is the rate of neither, and which of them lasts is not known.
+        Some((least, most)) => format!(
+            "TCP {way} came at {fast} for the first {bytes} and at {least} to {most} by round then: {cause}; the first \
+             rate does not last"
+        ),
+        None => format!(
+            "TCP {way} came at {fast} for the first {bytes} and at {slow} then: {cause}; only the lower rate lasts"
+        ),
+    })
+}
+
+/// The lowest and the highest of several rates, if they are not alike.
+fn apart(rates: impl Iterator<Item = BitRate>) -> Option<(BitRate, BitRate)> {
+    let rates: Vec<BitRate> = rates.collect();
+    let (least, most) = (*rates.iter().min()?, *rates.iter().max()?);
+    (most.0 > least.0 + least.0 / 4).then_some((least, most))
 }
 
 /// Whether something came faster than that in the same direction after the first transfer of this

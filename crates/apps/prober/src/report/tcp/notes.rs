@@ -51,8 +51,9 @@ pub(in crate::report) fn warnings(rounds: &[TcpRound]) -> Vec<String> {
         let planned = planned(round).unwrap_or(Span(i64::MAX));
         if let Some(Rising { least, median, last }) = unrest::rising(&round.ended.sender_ticks, planned) {
             warnings.push(format!(
-                "{what}: the round trip was still rising when it ended ({least} at first, {median} in the middle, \
-                 {last} at the end): the path's queue may be deeper than that"
+                "{what}: the round trip was still rising when it ended (TCP's smoothed estimate, which lags \
+                 behind: {least} at first, {median} in the middle, {last} at the end): the path's queue may be \
+                 much deeper than that"
             ));
         }
     }

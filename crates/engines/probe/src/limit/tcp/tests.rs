@@ -554,7 +554,7 @@ fn a_policer_that_queues_nothing_is_no_shaper() {
     for roughness in [0, 5_000] {
         let found = of(22, 10_029, roughness).verdict();
         assert_eq!(found.by, LimitedBy::Network);
-        assert!(found.evidence.contains("as a policer does"), "{}", found.evidence);
+        assert!(found.evidence.contains("as at a policer"), "{}", found.evidence);
         assert!(found.evidence.contains("207 segments sent again (22 % of all bytes)"), "{}", found.evidence);
     }
     let is_policer = |row: Row| row.verdict().evidence.contains("policer");
