@@ -335,7 +335,7 @@ fn a_path_that_was_longer_before_the_load_has_no_rise_under_it() {
     };
     let idle = |ms: i64| {
         let run = outages::tests::answered_in(25, |_| ms);
-        latency::idle(IpVersion::V4, [&run])
+        latency::idle(IpVersion::V4, &[run], None)
     };
     let began =
         |idle_ms: i64, least: [i64; 2]| began_higher(least.map(with_least).iter(), idle(idle_ms).as_ref());
