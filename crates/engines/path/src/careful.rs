@@ -311,7 +311,8 @@ impl Careful {
             return answer;
         }
         let held = self.carried.policed().filter(|_| self.came().outage().is_none());
-        if let Some(policed) = held.filter(|rate| *rate < answer.rate.lo) {
+        let held = held.filter(|rate| *rate < answer.rate.lo);
+        if let Some(policed) = held {
             // Short trains passed, and what lasted was lost until less was sent.
             answer.rate.lo = policed;
             let is_told = has(&answer, |flag| *flag == Flag::Ambiguous);
@@ -333,8 +334,10 @@ impl Careful {
             _ => {}
         }
         let is_wide = answer.rate.hi > WIDE * answer.rate.lo && answer.rate.lo > LEAST_RATE;
-        if answer.bound == Bound::None && is_wide && has(&answer, |flag| *flag == Flag::Ambiguous) {
-            // Answers that are so far apart have nothing in the middle.
+        let is_told = has(&answer, |flag| *flag == Flag::Ambiguous);
+        if answer.bound == Bound::None && is_wide && is_told && self.came().lost() > 0.0 {
+            // Where packets are lost, what passed may not last, and nothing is known of the middle.
+            // Otherwise the answer that fits best stays, with the interval of all.
             answer.bound = Bound::AtLeast;
         }
         if answer.bound == Bound::AtLeast {
@@ -844,6 +847,8 @@ fn sound(mut answer: Estimate) -> Option<Estimate> {
         Bound::AtLeast if rate.lo <= LEAST_RATE => None,
         Bound::AtMost if !rate.hi.is_finite() => None,
         Bound::None if !rate.hi.is_finite() && rate.lo <= LEAST_RATE => None,
+        // Several answers fit, of which this one fits best.
+        Bound::None if rate.estimate > LEAST_RATE && answer.flags.contains(&Flag::Ambiguous) => Some(answer),
         // All that is known is how much it is at most.
         Bound::None if rate.lo <= LEAST_RATE => {
             answer.bound = Bound::AtMost;

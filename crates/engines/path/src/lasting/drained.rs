@@ -24,7 +24,7 @@ pub(super) fn line(peak: f64, parts: &[Stretch; 3], metric: Metric) -> Option<Fo
     let as_of_a_link = 1.0 / (LOWER * peak);
     let is_steep = least > as_of_a_link;
     if !is_steep {
-        return (most > as_of_a_link).then_some(Found::Unclear(arrived));
+        return (most > as_of_a_link).then_some(Found::Unclear { arrived, drops: false });
     }
     let capacity = 1.0 / slope;
     let (value, error) = match metric {

@@ -187,7 +187,10 @@ fn a_line_through_three_rates_tells_a_bucket_or_what_is_not_known_of_it() {
     // Too rough for a figure: 3.2 bit/s came of the slowest.
     is_told(bucket, 0.1, Metric::Capacity, [3.2, 3.2, 4.0], Bound::AtLeast);
     is_told(bucket, 0.1, Metric::Available, [3.2, 0.0, 3.2], Bound::AtMost);
-    assert_eq!(three_rates(bucket, 1.0, Metric::Capacity), Some(Found::Unclear(3.2)));
+    assert_eq!(
+        three_rates(bucket, 1.0, Metric::Capacity),
+        Some(Found::Unclear { arrived: 3.2, drops: false })
+    );
     // No slope: what was lost is lost by chance.
     assert_eq!(three_rates([1.1; 3], 0.01, Metric::Capacity), None);
 }
