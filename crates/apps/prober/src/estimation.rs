@@ -233,7 +233,8 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
     for lane in lanes.iter_mut().filter(|lane| is_silent(lane)) {
         path::explain_silence(lane, &request.target, stop, &mut watch);
     }
-    let mut findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
+    let nothing = || Findings { tells_each_standstill: true, ..Findings::default() };
+    let mut findings: Vec<Findings> = lanes.iter().map(|_| nothing()).collect();
     let mut record = report::finish(opened, lanes, &mut findings, stop);
     // It would compare connect times alone; the rates stand side by side.
     record.comparison = None;
