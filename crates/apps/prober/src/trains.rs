@@ -42,6 +42,8 @@ pub(crate) struct Trains<'a> {
     pub(crate) received: u64,
     /// IP bytes of the packets that were sent.
     pub(crate) sent_bytes: u64,
+    /// When the last volley was over of which that is known.
+    pub(crate) over_at: Option<Mono>,
     /// Of those received, stamped by a program because the kernel had no stamp.
     pub(crate) unstamped: u64,
     /// What the sending host made of the plans.
@@ -260,6 +262,7 @@ impl<'a> Trains<'a> {
             sent: 0,
             received: 0,
             sent_bytes: 0,
+            over_at: None,
             unstamped: 0,
             departures: Departures::default(),
             demand: CoreDemand::default(),
@@ -396,6 +399,7 @@ impl<'a> Trains<'a> {
             self.sent_bytes += sent * u64::from(asked.length);
             self.received += train.arrivals.len() as u64;
         }
+        self.over_at = Some(clock::now());
         Ok(Some(report))
     }
 
