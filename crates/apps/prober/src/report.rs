@@ -290,13 +290,7 @@ pub(crate) fn finish(
         lane.check("finish");
     }
     for (lane, found) in lanes.iter_mut().zip(findings.iter_mut()) {
-        if found.may_have_met_a_standstill() {
-            lane.await_overdue_pong();
-        }
-        found.left_out_of_trains = lane.left_out_of_trains();
-        if let Some(standstill) = found.forget_standstills(&lane.standstills()) {
-            lane.warn(&standstill);
-        }
+        note_standstills(lane, found);
     }
     for (_, found) in lanes.iter().zip(findings.iter_mut()).filter(|(lane, _)| lane.has_fallen_silent()) {
         found.forget_the_end();
@@ -387,6 +381,17 @@ pub(crate) fn finish(
     }
     say_once(&mut record.warnings);
     record
+}
+
+/// What met a time in which the responder's program did not run is not the path's doing.
+fn note_standstills(lane: &mut Lane, found: &mut Findings) {
+    if found.may_have_met_a_standstill() {
+        lane.await_overdue_pong();
+    }
+    found.left_out_of_trains = lane.left_out_of_trains();
+    if let Some(standstill) = found.forget_standstills(&lane.standstills()) {
+        lane.warn(&standstill);
+    }
 }
 
 /// What holds for several rounds or transfers is one warning.
