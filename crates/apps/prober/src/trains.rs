@@ -352,7 +352,8 @@ impl<'a> Trains<'a> {
     }
 
     /// Sends a volley and returns what became of it. Returns nothing where the responder's program
-    /// did not run meanwhile: what came too late then, or was dropped there, is not the path's doing.
+    /// did not run meanwhile: what came too late then, or was dropped there, is not the path's
+    /// doing.
     fn fire(&mut self, volley: &Volley, stop: &StopFlag) -> Result<Option<VolleyReport>, Cause> {
         let began_at = clock::now();
         let unstamped = self.unstamped;

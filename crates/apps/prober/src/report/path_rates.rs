@@ -770,7 +770,8 @@ mod tests {
         }
     }
 
-    /// "sent 611 KiB", "mean load 18.0 Mbit/s": a cap on bytes had kept back most of what was asked.
+    /// "sent 611 KiB", "mean load 18.0 Mbit/s": a cap on bytes had kept back most of what was
+    /// asked.
     #[test]
     fn what_a_method_asked_for_and_was_never_sent_is_in_neither_bytes_nor_load() {
         let told = told(5e7, &[Flag::CutShort], 0);
