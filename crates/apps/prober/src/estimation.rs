@@ -233,7 +233,8 @@ pub fn estimate(request: &EstimationRequest, stop: &StopFlag, progress: &mut dyn
     for lane in lanes.iter_mut().filter(|lane| is_silent(lane)) {
         path::explain_silence(lane, &request.target, stop, &mut watch);
     }
-    let mut findings: Vec<Findings> = lanes.iter().map(|_| Findings::default()).collect();
+    let nothing = || Findings { tells_each_standstill: true, ..Findings::default() };
+    let mut findings: Vec<Findings> = lanes.iter().map(|_| nothing()).collect();
     let mut record = report::finish(opened, lanes, &mut findings, stop);
     // It would compare connect times alone; the rates stand side by side.
     record.comparison = None;
@@ -405,6 +406,8 @@ fn learn_path_mtus(lanes: &mut [Lane], requests: &[EstimationRequest]) {
 struct Turn {
     sent: u64,
     sent_bytes: u64,
+    /// From its begin to the end of the last volley of which is known what was sent.
+    lasted: Span,
     received: u64,
     unstamped: u64,
     during: During,
@@ -420,6 +423,7 @@ impl Turn {
         Self {
             sent: 0,
             sent_bytes: 0,
+            lasted: Span::ZERO,
             received: 0,
             unstamped: 0,
             during: During::default(),
@@ -463,11 +467,13 @@ impl<'a> Opened<'a> {
         let during = During::new(std::mem::take(&mut trains.departures), &cpu);
         let (sent, received, unstamped) = (trains.sent, trains.received, trains.unstamped);
         let (sent_bytes, silence) = (trains.sent_bytes, trains.silence);
+        let lasted = trains.over_at.map_or(Span::ZERO, |over_at| over_at - began_at);
         // What a person ended may have gone on a moment later.
         let ceased = if over.is_raised() { None } else { trains.ceased() };
         let ended = ran.and_then(|()| trains.close());
         let during = during.with_responder(ended.as_ref().ok().and_then(Option::as_ref));
-        Turn { sent, sent_bytes, received, unstamped, during, silence, ceased, ended: ended.map(|_| ()) }
+        let ended = ended.map(|_| ());
+        Turn { sent, sent_bytes, lasted, received, unstamped, during, silence, ceased, ended }
     }
 }
 

@@ -119,6 +119,11 @@ impl Lane {
         self.standstills.all()
     }
 
+    /// Packets of trains that were left out because the responder's program did not run.
+    pub(crate) fn left_out_of_trains(&self) -> u64 {
+        self.standstills.left_out()
+    }
+
     /// The session while it lives.
     pub(crate) fn session(&mut self) -> Option<&mut Session> {
         self.session.as_mut()

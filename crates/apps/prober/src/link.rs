@@ -266,6 +266,19 @@ impl Link {
         }
     }
 
+    /// The same where no ping may have waited for the responder to go on: waits for the next answer
+    /// to one after that instant. Pings leave every second.
+    pub(crate) fn await_pong_after(&self, at: Mono) {
+        let usual = Span(self.shared.round_trip.load(Ordering::Acquire)).min(LONGEST_ALLOWANCE) + OVERDUE;
+        let until = at + PING_EVERY + usual;
+        let is_awaited = || {
+            self.dead.is_none() && self.died_at().is_none() && !self.shared.standstills.is_answered_after(at)
+        };
+        while is_awaited() && clock::now() < until {
+            clock::sleep(LOOKS_AGAIN);
+        }
+    }
+
     /// What the answer to a message may take beyond the responder's own time: as its answers to
     /// pings do now, and once more where one is lost.
     pub(crate) fn allowance(&self) -> Span {

@@ -217,7 +217,7 @@ fn over(request: &ReachRequest, known: &Known, turn: &mut Turn<'_, '_>) {
     let cpu = CpuUse { denied: demand.denied(), ..CpuSnapshot::take().use_since(&cpu, took) };
     let instrument =
         ReachInstrument { during: During::new(departures, &cpu), host: known.honest("reach", found.paired) };
-    let asked = report::reach::Asked { udp_port: request.target.port, took, refused };
+    let asked = report::reach::Asked { udp_port: request.target.port, took, refused, count: request.count };
     if let Some(ceased) = found.ceased.filter(|_| !turn.stop.is_raised()) {
         turn.breaks_off(&ceased);
     }

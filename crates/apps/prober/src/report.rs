@@ -115,12 +115,20 @@ pub(crate) struct Findings {
     pub(crate) is_silence_shared: bool,
     /// Each of its streams of datagrams stopped after so many bytes.
     pub(crate) volume: Option<Volume>,
+    /// Packets of trains whose fate is unknown because the responder's program did not run.
+    pub(crate) left_out_of_trains: u64,
+    /// Trains or short transfers were measured, which are not among these: each standstill of the
+    /// responder is told.
+    pub(crate) tells_each_standstill: bool,
 }
 
 impl Findings {
     /// Whether there are requests without an answer in time, or round trips that may be those of
     /// requests that waited for the responder's program to go on.
     fn may_have_met_a_standstill(&self) -> bool {
+        if self.tells_each_standstill {
+            return true;
+        }
         let beside = self.tcp.iter().filter_map(|round| round.load.as_ref());
         let may_have = |run: &EchoRun| run.transport == Transport::Tcp || !run.unanswered.is_empty();
         self.idle.iter().chain(&self.idle_tcp).chain(beside).any(may_have)
@@ -137,7 +145,9 @@ impl Findings {
             (unknown, untimed) = (unknown + forgotten.unknown, untimed + forgotten.untimed);
         }
         let met = |run: &EchoRun| run.met_any(standstills);
-        if unknown == 0 && untimed == 0 && !self.idle.iter().chain(&self.idle_tcp).any(met) {
+        let is_told = self.tells_each_standstill && !standstills.is_empty();
+        let nothing_met = unknown == 0 && untimed == 0 && self.left_out_of_trains == 0;
+        if nothing_met && !is_told && !self.idle.iter().chain(&self.idle_tcp).any(met) {
             return None;
         }
         let lasted: Span = standstills.iter().map(|one| one.lasted).sum();
@@ -156,7 +166,17 @@ impl Findings {
             1 => Some("the round trip of a request that met that time is left out".to_owned()),
             many => Some(format!("the round trips of {many} requests that met that time are left out")),
         };
-        let what: Vec<String> = fate.into_iter().chain(left_out).collect();
+        let trains = match self.left_out_of_trains {
+            0 => None,
+            1 => Some("a packet".to_owned()),
+            many => Some(format!("{many} packets")),
+        };
+        let trains = trains.map(|packets| {
+            format!(
+                "the fate of {packets} of trains that met that time is unknown, and these trains are left out"
+            )
+        });
+        let what: Vec<String> = fate.into_iter().chain(left_out).chain(trains).collect();
         let what = if what.is_empty() {
             "what it owed an answer then was answered late".to_owned()
         } else {
@@ -270,12 +290,7 @@ pub(crate) fn finish(
         lane.check("finish");
     }
     for (lane, found) in lanes.iter_mut().zip(findings.iter_mut()) {
-        if found.may_have_met_a_standstill() {
-            lane.await_overdue_pong();
-        }
-        if let Some(standstill) = found.forget_standstills(&lane.standstills()) {
-            lane.warn(&standstill);
-        }
+        note_standstills(lane, found);
     }
     for (_, found) in lanes.iter().zip(findings.iter_mut()).filter(|(lane, _)| lane.has_fallen_silent()) {
         found.forget_the_end();
@@ -366,6 +381,17 @@ pub(crate) fn finish(
     }
     say_once(&mut record.warnings);
     record
+}
+
+/// What met a time in which the responder's program did not run is not the path's doing.
+fn note_standstills(lane: &mut Lane, found: &mut Findings) {
+    if found.may_have_met_a_standstill() {
+        lane.await_overdue_pong();
+    }
+    found.left_out_of_trains = lane.left_out_of_trains();
+    if let Some(standstill) = found.forget_standstills(&lane.standstills()) {
+        lane.warn(&standstill);
+    }
 }
 
 /// What holds for several rounds or transfers is one warning.

@@ -42,6 +42,8 @@ pub(crate) struct Trains<'a> {
     pub(crate) received: u64,
     /// IP bytes of the packets that were sent.
     pub(crate) sent_bytes: u64,
+    /// When the last volley was over of which that is known.
+    pub(crate) over_at: Option<Mono>,
     /// Of those received, stamped by a program because the kernel had no stamp.
     pub(crate) unstamped: u64,
     /// What the sending host made of the plans.
@@ -220,6 +222,11 @@ const MIN_CEASED: u64 = 20;
 const MIN_CEASED_VOLLEYS: u32 = 3;
 /// So many are not lost one by one, and drown in no two volleys.
 const MANY_CEASED: u64 = 100;
+/// How often a volley is sent again whose fate is unknown.
+const MOST_AGAIN: u32 = 3;
+/// By so much more than a volley usually takes, the responder may have stood still: it tells from
+/// half a second on.
+const LATE: Span = Span::from_millis(100);
 /// Between telling the responder of a volley and sending it.
 const HEAD_START: Span = Span::from_millis(2);
 
@@ -255,6 +262,7 @@ impl<'a> Trains<'a> {
             sent: 0,
             received: 0,
             sent_bytes: 0,
+            over_at: None,
             unstamped: 0,
             departures: Departures::default(),
             demand: CoreDemand::default(),
@@ -287,7 +295,7 @@ impl<'a> Trains<'a> {
                 *pending = Some(Pending { volley, due });
                 return Ok(Ran::Paused);
             }
-            if !self.payload.has_room_for(self.spec(&volley).payload()) {
+            if !self.has_room_for(&volley) {
                 *pending = Some(Pending { volley, due });
                 return Ok(Ran::Capped);
             }
@@ -307,9 +315,7 @@ impl<'a> Trains<'a> {
             return Ok(Some(Ran::Stopped));
         }
         match estimator.next(time.at(clock::now())) {
-            Step::Volley { volley, .. } if !self.payload.has_room_for(self.spec(&volley).payload()) => {
-                Ok(Some(Ran::Capped))
-            }
+            Step::Volley { volley, .. } if !self.has_room_for(&volley) => Ok(Some(Ran::Capped)),
             Step::Volley { volley, due } => {
                 self.serve(estimator, &volley, time.wall(due), time, stop)?;
                 Ok(None)
@@ -330,15 +336,27 @@ impl<'a> Trains<'a> {
         while clock::now() < due && !stop.is_raised() {
             clock::sleep_until(due.min(clock::now() + Span::from_millis(20)));
         }
-        let began_at = clock::now();
-        let report = self.fire(volley, stop)?;
+        let mut began_at = clock::now();
+        let mut report = self.fire(volley, stop)?;
+        let mut again = 0;
+        while report.is_none() && again < MOST_AGAIN && !stop.is_raised() && self.has_room_for(volley) {
+            again += 1;
+            began_at = clock::now();
+            report = self.fire(volley, stop)?;
+        }
+        // A volley of unknown fate says no more than one that never left.
+        let report = report.unwrap_or_else(|| not_sent(volley));
         let now = clock::now();
         estimator.take(time.at(now), &report, now - began_at);
         Ok(())
     }
 
-    fn fire(&mut self, volley: &Volley, stop: &StopFlag) -> Result<VolleyReport, Cause> {
+    /// Sends a volley and returns what became of it. Returns nothing where the responder's program
+    /// did not run meanwhile: what came too late then, or was dropped there, is not the path's
+    /// doing.
+    fn fire(&mut self, volley: &Volley, stop: &StopFlag) -> Result<Option<VolleyReport>, Cause> {
         let began_at = clock::now();
+        let unstamped = self.unstamped;
         let spec = self.spec(volley);
         let sent_by = began_at + spec.planned();
         self.next_volley += 1;
@@ -346,7 +364,7 @@ impl<'a> Trains<'a> {
         self.payload.add(spec.payload());
         let (number, first) = (spec.number, spec.first);
         self.session.link.send(&ClientMessage::Volley { test: self.test, volley: spec.clone() })?;
-        let mut report = VolleyReport { trains: volley.trains.iter().map(empty_report).collect() };
+        let mut report = not_sent(volley);
         let places = Places::of(first, volley);
         if self.direction == Direction::Forward {
             clock::sleep_until(clock::now() + HEAD_START);
@@ -367,6 +385,12 @@ impl<'a> Trains<'a> {
             let times = self.times(number, &spec)?;
             places.sent(&mut report, times.into_iter());
         }
+        let usual = spec.planned() + spec.patience;
+        if self.met_a_standstill(&report, began_at, usual, stop) {
+            self.session.link.standstills().leave_out(left(&report));
+            self.unstamped = unstamped;
+            return Ok(None);
+        }
         self.departures.observe(volley, &report);
         self.silence.observe(volley, &report, [began_at, sent_by, clock::now()]);
         self.patience.observe(&report);
@@ -376,7 +400,28 @@ impl<'a> Trains<'a> {
             self.sent_bytes += sent * u64::from(asked.length);
             self.received += train.arrivals.len() as u64;
         }
-        Ok(report)
+        self.over_at = Some(clock::now());
+        Ok(Some(report))
+    }
+
+    /// Whether the responder's program did not run while a volley was under way, by what it says.
+    /// It says so with the answer to a ping, which may come behind that to the volley.
+    fn met_a_standstill(&self, report: &VolleyReport, began_at: Mono, usual: Span, stop: &StopFlag) -> bool {
+        let link = &self.session.link;
+        let now = clock::now();
+        if now - began_at > usual + link.allowance() + LATE && !stop.is_raised() {
+            let came: u64 = report.trains.iter().map(|train| train.arrivals.len() as u64).sum();
+            if came < left(report) {
+                link.await_pong_after(now);
+            } else {
+                link.await_overdue_pong();
+            }
+        }
+        link.standstills().is_told_since(began_at)
+    }
+
+    fn has_room_for(&self, volley: &Volley) -> bool {
+        self.payload.has_room_for(self.spec(volley).payload())
     }
 
     /// What the responder tells of a volley.
@@ -453,8 +498,16 @@ impl<'a> Trains<'a> {
     }
 }
 
-fn empty_report(train: &Train) -> TrainReport {
-    TrainReport { sent: vec![None; train.packets as usize], arrivals: Vec::new() }
+/// The report of a volley that never left.
+fn not_sent(volley: &Volley) -> VolleyReport {
+    let empty =
+        |train: &Train| TrainReport { sent: vec![None; train.packets as usize], arrivals: Vec::new() };
+    VolleyReport { trains: volley.trains.iter().map(empty).collect() }
+}
+
+/// How many packets of a volley left.
+fn left(report: &VolleyReport) -> u64 {
+    report.trains.iter().map(|train| train.sent.iter().flatten().count() as u64).sum()
 }
 
 /// Which packet of which train a sequence number is.
@@ -591,7 +644,7 @@ mod tests {
     #[test]
     fn what_a_responder_makes_up_is_left_out() {
         let places = Places::of(0, &volley(&[2]));
-        let mut report = VolleyReport { trains: volley(&[2]).trains.iter().map(empty_report).collect() };
+        let mut report = not_sent(&volley(&[2]));
         places.sent(&mut report, [(0, 5), (7, 9), (1, u64::MAX)].into_iter());
         places.arrived(&mut report, [(u64::MAX, 1), (1, 8)].into_iter());
         assert_eq!(report.trains[0].sent, [Some(5), None]);

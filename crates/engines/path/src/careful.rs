@@ -236,7 +236,7 @@ impl Careful {
         match answer.map(|answer| sound(self.carried_at_least(answer))) {
             // It is of the path as it was, or of trains that were handed over at once.
             Some(Some(answer)) if self.is_of_a_faster_path(&answer) => {
-                Err(self.slower().unwrap_or(NoFigure::Undecided))
+                Err(self.slower().or_else(|| self.slow_at_the_end()).unwrap_or(NoFigure::Undecided))
             }
             Some(Some(answer)) => Ok(self.with_cost(answer)),
             _ if self.reason().is_some() => Err(self.reason().unwrap_or(NoFigure::Undecided)),
@@ -264,7 +264,9 @@ impl Careful {
             Bound::AtMost => answer.rate.hi,
             Bound::None | Bound::AtLeast => answer.rate.lo,
         };
-        self.came_slowly_lately() && self.carried.fastest().is_some_and(|rate| said > rate * ABOVE_ALL)
+        let lately = self.carried.fastest().filter(|_| self.came_slowly_lately());
+        let at_the_end = self.carried.slow_at_the_end(&self.transits).map(|(_, to)| to);
+        [lately, at_the_end].into_iter().flatten().any(|rate| said > rate * ABOVE_ALL)
     }
 
     /// A lower bound is no more than what trains were seen to pass at, however many of their
@@ -281,6 +283,12 @@ impl Careful {
     /// That the path became slower, with what it carried and what it carries.
     fn slower(&self) -> Option<NoFigure> {
         let (from, to) = self.carried.fell(&self.transits).filter(|_| self.has_fallen())?;
+        Some(NoFigure::Slower { from, to })
+    }
+
+    /// The same of the last trains alone, which nothing followed.
+    fn slow_at_the_end(&self) -> Option<NoFigure> {
+        let (from, to) = self.carried.slow_at_the_end(&self.transits)?;
         Some(NoFigure::Slower { from, to })
     }
 

@@ -222,7 +222,7 @@ impl Followed {
             received: received + done.received,
             unstamped: unstamped + done.unstamped,
             // One that tracks has its load allowed for all of the time, turns of others included.
-            took: if tracks { clock::now().since(self.began_at) } else { took + (clock::now() - now) },
+            took: if tracks { clock::now().since(self.began_at) } else { took + done.lasted },
             instrument: instrument.clone(),
             headers: headers(version),
             // Each turn has a flow of its own: what an earlier one did not get says nothing of this

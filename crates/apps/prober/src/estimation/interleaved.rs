@@ -37,6 +37,8 @@ struct Course<'a> {
     opened: Opened<'a>,
     time: OwnTime,
     began_at: Mono,
+    /// When its last volley was over, in its own time.
+    over_at: Mono,
     ran: Option<Result<Ran, crate::stage::Cause>>,
 }
 
@@ -87,14 +89,14 @@ pub(super) fn estimate(
             Ok(opened) => {
                 let (began_at, mut time) = (clock::now(), OwnTime::default());
                 time.leave(began_at);
-                courses.push(Course { prepared, opened, time, began_at, ran: None });
+                courses.push(Course { prepared, opened, time, began_at, over_at: began_at, ran: None });
             }
             Err(cause) => done.push((prepared, Turn::failed(cause), Span::ZERO, Ran::Content)),
         }
     }
     in_turns(courses.len(), |index| courses[index].once());
     for course in courses {
-        let took = course.time.at(clock::now()) - course.began_at;
+        let took = course.over_at - course.began_at;
         let ran = course.ran.unwrap_or(Ok(Ran::Content));
         let end = *ran.as_ref().unwrap_or(&Ran::Content);
         done.push((course.prepared, course.opened.close(ran.map(|_| ())), took, end));
@@ -142,7 +144,10 @@ impl Course<'_> {
         let ran = trains.step(&mut self.prepared.estimator, &self.time, over);
         self.time.leave(clock::now());
         match ran {
-            Ok(None) => More::Yes,
+            Ok(None) => {
+                self.over_at = self.time.at(clock::now());
+                More::Yes
+            }
             Ok(Some(ran)) => {
                 if ran == Ran::Capped {
                     self.prepared.estimator.cut_short(self.time.at(clock::now()));
@@ -168,7 +173,7 @@ fn finish(
     stop: &StopFlag,
 ) -> Option<Estimated> {
     let Prepared { version, known, instrument, estimator, .. } = prepared;
-    let Turn { sent, sent_bytes, received, unstamped, during, silence, ceased, ended } = turn;
+    let Turn { sent, sent_bytes, received, unstamped, during, silence, ceased, ended, .. } = turn;
     let has_failed = ended.is_err();
     if let Err(cause) = ended {
         lane.fail("send trains", cause);

@@ -4,7 +4,7 @@
 //! for an answer when the program went on, or came soon: pings leave every second. So the time ends
 //! when the answer comes, or up to a ping's distance before.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use netaware_units::{Mono, Span};
 use netaware_wire::control::PING_EVERY;
@@ -36,12 +36,14 @@ struct Told {
     /// When the last answer came.
     at: Option<Mono>,
     found: Vec<Standstill>,
+    /// Packets of trains that were left out because of one.
+    left_out: u64,
 }
 
 impl Standstills {
     /// It says so by an answer that came now.
     pub(super) fn told(&self, in_all: Span, now: Mono, round_trip: Span) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told_so_far();
         let before = told.at.replace(now);
         // No longer than since its last answer.
         let since = before.map_or(Span(i64::MAX), |at| now - at + round_trip);
@@ -57,7 +59,32 @@ impl Standstills {
     }
 
     pub(crate) fn all(&self) -> Vec<Standstill> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).found.clone()
+        self.told_so_far().found.clone()
+    }
+
+    /// Whether it has said so then or later. It says each of them once, with the first answer after
+    /// it has gone on.
+    pub(crate) fn is_told_since(&self, at: Mono) -> bool {
+        self.told_so_far().found.last().is_some_and(|last| last.until >= at)
+    }
+
+    /// Whether an answer has come after that instant, whatever it said.
+    pub(super) fn is_answered_after(&self, at: Mono) -> bool {
+        self.told_so_far().at.is_some_and(|answered_at| answered_at > at)
+    }
+
+    /// What became of so many packets of trains is unknown because of one, and they count nowhere.
+    pub(crate) fn leave_out(&self, packets: u64) {
+        self.told_so_far().left_out += packets;
+    }
+
+    /// How many packets of trains were left out.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.told_so_far().left_out
+    }
+
+    fn told_so_far(&self) -> MutexGuard<'_, Told> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -87,5 +114,25 @@ mod tests {
         assert_eq!(silent.all()[0].from, at(9000 - 600 - 1000 - 40));
         // Who says nothing has run.
         assert!(Standstills::default().all().is_empty());
+    }
+
+    /// `available -R` beside a stop: "124 packets in a row were lost" on a path that lost none.
+    #[test]
+    fn trains_under_way_when_a_standstill_is_told_have_met_it_and_later_ones_have_not() {
+        let at = |ms: u64| Mono(ms * 1_000_000);
+        let told = Standstills::default();
+        told.told(Span::ZERO, at(1000), Span::from_millis(20));
+        assert!(!told.is_told_since(at(500)) && told.is_answered_after(at(500)));
+        assert!(!told.is_answered_after(at(1000)), "the answer has to come later");
+        told.told(Span::from_secs(2), at(3000), Span::from_millis(20));
+        assert!(told.is_told_since(at(1100)) && told.is_told_since(at(3000)));
+        assert!(!told.is_told_since(at(3001)));
+        // The next answer repeats the sum, and tells of no other one.
+        told.told(Span::from_secs(2), at(4000), Span::from_millis(20));
+        assert!(!told.is_told_since(at(3001)) && told.is_answered_after(at(3001)));
+        // A clone is of the same session.
+        told.clone().leave_out(124);
+        told.leave_out(3);
+        assert_eq!(told.left_out(), 127);
     }
 }

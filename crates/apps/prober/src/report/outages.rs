@@ -511,6 +511,27 @@ pub(super) mod tests {
         assert_eq!(ended.forget_standstills(&stood(590, 1000)).unknown, 0);
     }
 
+    /// `capacity`, `available` and `matrix` had no word of a responder that was stopped for 2 s.
+    #[test]
+    fn a_standstill_is_told_where_trains_or_short_transfers_were_measured() {
+        let at = |ms: u64| Mono(ms * 1_000_000);
+        let stood = [Standstill { lasted: Span::from_secs(2), from: at(1000), until: at(4000) }];
+        let said = |left_out_of_trains, tells_each_standstill| {
+            let mut found = Findings { left_out_of_trains, tells_each_standstill, ..Findings::default() };
+            assert_eq!(found.may_have_met_a_standstill(), tells_each_standstill);
+            found.forget_standstills(&stood)
+        };
+        let begin = "the responder's host did not run netaware for 2.00 s (it was suspended or stopped): ";
+        let of_trains = "of trains that met that time is unknown, and these trains are left out";
+        let want = |packets: &str| Some(format!("{begin}the fate of {packets} {of_trains}"));
+        assert_eq!(said(124, true), want("124 packets"));
+        assert_eq!(said(1, false), want("a packet"));
+        assert_eq!(said(0, true), Some(format!("{begin}what it owed an answer then was answered late")));
+        assert_eq!(said(0, false), None);
+        let mut ran = Findings { tells_each_standstill: true, ..Findings::default() };
+        assert_eq!(ran.forget_standstills(&[]), None);
+    }
+
     /// `latency --tcp` beside a stop: the stall was its p90, and the path was said to vary.
     #[test]
     fn answers_over_tcp_that_a_stopped_responder_owed_are_no_round_trips_of_the_path() {

@@ -28,6 +28,7 @@ pub(crate) struct Estimated {
     pub(crate) received: u64,
     /// Of these, stamped by a program because the kernel had no stamp.
     pub(crate) unstamped: u64,
+    /// In which they were sent, pauses between trains included.
     pub(crate) took: Span,
     pub(crate) instrument: Instrument,
     /// IP and UDP, bytes.
@@ -58,8 +59,8 @@ pub(crate) fn result(
         let share = f64::from(bytes) / f64::from(done.packet.max(1));
         answer.map(|answer| BitRate((told_rate(answer).estimate * share).max(0.0) as u64))
     };
-    // What was sent is known without a figure, too.
-    let bytes = ByteCount(answer.map_or(done.sent_bytes, |answer| answer.bytes));
+    // A method counts what it has asked for: where it was cut, not all of that has left.
+    let bytes = ByteCount(done.sent_bytes);
     let load = BitRate::mean(bytes, done.took).unwrap_or_default();
     let flags = noticed(answer);
     let words = words(answer);
@@ -714,8 +715,8 @@ mod tests {
             rate: Interval { estimate: rate, lo: rate * 0.98, hi: rate * 1.02, confidence: 0.95 },
             bound: Bound::None,
             method: "bulk",
-            bytes: 100_000,
-            packets: 100,
+            bytes: 611_000,
+            packets: 407,
             took: Span::from_secs(1),
             flags: flags.to_vec(),
         };
@@ -728,7 +729,7 @@ mod tests {
             ],
             packet: 1500,
             sent: 100,
-            sent_bytes: 150_000,
+            sent_bytes: 100_000,
             received: 100,
             unstamped,
             took: Span::from_secs(1),
@@ -767,6 +768,14 @@ mod tests {
             let flag = Flag::Slower { from: 95e6, to: 20e6 };
             assert_eq!(sentence(&flag, RateBound::None, way), because);
         }
+    }
+
+    /// "sent 611 KiB", "mean load 18.0 Mbit/s": a cap on bytes had kept back most of what was
+    /// asked.
+    #[test]
+    fn what_a_method_asked_for_and_was_never_sent_is_in_neither_bytes_nor_load() {
+        let told = told(5e7, &[Flag::CutShort], 0);
+        assert_eq!((told.bytes, told.load, told.packets), (ByteCount(100_000), BitRate(800_000), 100));
     }
 
     #[test]

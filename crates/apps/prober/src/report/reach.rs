@@ -21,6 +21,8 @@ pub(crate) struct Asked {
     pub(crate) took: Span,
     /// Why questions never left this host, if some did not (errno).
     pub(crate) refused: Option<i32>,
+    /// It was to end after so many lone echoes.
+    pub(crate) count: Option<u32>,
 }
 
 /// One result per protocol that was tried.
@@ -31,7 +33,7 @@ pub(crate) fn results(
     asked: &Asked,
     instrument: &ReachInstrument,
 ) -> Vec<ReachResult> {
-    let Asked { udp_port, took, refused } = *asked;
+    let Asked { udp_port, took, refused, count } = *asked;
     let disturbance = instrument.during.disturbance(Direction::RoundTrip, 0.0);
     let mut results = Vec::new();
     if found.echo.asked + found.echo.not_sent > 0 {
@@ -74,6 +76,10 @@ pub(crate) fn results(
             echo.flags.push("batched".to_owned());
             let why = "answers are handed over in batches (interrupt coalescing): pairs tell no capacity";
             echo.remarks.push(why.to_owned());
+        }
+        if let Some(why) = few_pairs(found, count) {
+            echo.flags.push("unconfirmed".to_owned());
+            echo.remarks.push(why);
         }
         // A bound that is the host's has its reason already.
         let is_told =
@@ -145,6 +151,23 @@ fn tell(disturbance: &Disturbance, results: &mut [ReachResult]) {
             first.flags.push(limited);
         }
     }
+}
+
+/// That too few pairs were answered to tell a capacity, where nothing else is the reason: a path
+/// that others fill, or a slow one, has room for a pair a second or less.
+fn few_pairs(found: &ReachFinding, count: Option<u32>) -> Option<String> {
+    // What ceased, batches and trains have sentences of their own.
+    let has_reason = found.batched || found.lasting.is_some() || found.ceased.is_some();
+    if has_reason || found.capacity.is_some() || found.echo.answered == 0 {
+        return None;
+    }
+    let pairs = match found.pairs {
+        0 => "no pair of large echoes was answered".to_owned(),
+        1 => "only one pair of large echoes was answered".to_owned(),
+        many => format!("only {many} pairs of large echoes were answered"),
+    };
+    let helps = if count.is_some() { "a higher -c, or a longer -t, helps" } else { "a longer -t helps" };
+    Some(format!("{pairs}, which is too few to tell a capacity: {helps}"))
 }
 
 /// What trains say against the pairs, as a word and a sentence.
@@ -383,6 +406,10 @@ const SYN: u32 = 40;
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
+    use netaware_path::reach::{Reach, ReachPlan};
+
     use super::*;
 
     #[test]
@@ -419,6 +446,44 @@ mod tests {
             note_not_sent(&mut said, Some(1));
             assert_eq!((said.asked, said.not_sent, &said.flags[..]), (0, 2, &["not_sent".to_owned()][..]));
             assert!(said.remarks.len() == 1 && said.remarks[0].starts_with("2 not sent by this host: "));
+        }
+    }
+
+    /// On a path of 2 Mbit/s with a queue of 4 s IPv6 had a capacity from five pairs, and IPv4 had
+    /// neither one nor a reason.
+    #[test]
+    fn a_capacity_that_is_missing_for_want_of_pairs_has_its_reason() {
+        let plan = ReachPlan {
+            host: IpAddr::from([192, 0, 2, 9]),
+            smallest: 60,
+            largest: 1500,
+            time: Span::from_secs(5),
+            count: None,
+            gap: Span::from_millis(20),
+            echo: true,
+            timestamps: false,
+            patience: Span::from_secs(1),
+            stamp_error: Span::ZERO,
+        };
+        let nothing = Reach::new(plan).finding();
+        let echo = Answers { asked: 27, answered: 27, ..Answers::default() };
+        let with = |pairs| ReachFinding { pairs, echo: echo.clone(), ..nothing.clone() };
+        assert_eq!(
+            few_pairs(&with(4), None).as_deref(),
+            Some(
+                "only 4 pairs of large echoes were answered, which is too few to tell a capacity: a longer -t helps"
+            )
+        );
+        assert!(
+            few_pairs(&with(1), Some(3))
+                .is_some_and(|why| why.ends_with(": a higher -c, or a longer -t, helps"))
+        );
+        assert!(few_pairs(&with(0), None).is_some_and(|why| why.starts_with("no pair of large echoes was")));
+        // Where there is another reason, or nothing came at all, this is none.
+        let batched = ReachFinding { batched: true, ..with(4) };
+        let slow = ReachFinding { lasting: Some(Lasting::TooSlow), ..with(5) };
+        for other in [batched, slow, nothing] {
+            assert_eq!(few_pairs(&other, None), None, "{other:?}");
         }
     }
 

@@ -42,6 +42,8 @@ struct Slow {
     trains: u32,
     /// When the first and the last of them began to leave, ns.
     sent: (i64, i64),
+    /// When their first packet and their last one came, ns.
+    came: (i64, i64),
     fastest: Seen,
 }
 
@@ -142,6 +144,21 @@ impl Carried {
         (to < FAR_BELOW * from).then_some((from, to))
     }
 
+    /// The same of the last trains of all: where they ended the measurement they are too near to
+    /// each other to count as a slower path, and nothing that came after them says otherwise. So
+    /// it is the time in which they came that counts.
+    pub(super) fn slow_at_the_end(&self, transits: &Transits) -> Option<(f64, f64)> {
+        let slow = self.slow.filter(|_| self.slow_now.is_some())?;
+        let came_for = slow.came.1.saturating_sub(slow.came.0) as f64 / 1e9;
+        if slow.trains < SLOW_TRAINS || came_for < SLOW_COMES {
+            return None;
+        }
+        let from = transits.fastest_before(slow.sent.0).map_or(self.usual, |seen| self.usual.min(seen));
+        let rate = slow.fastest.rate;
+        let to = transits.fastest_from(slow.sent.0).map_or(rate, |seen| rate.max(seen));
+        (to < FAR_BELOW * from).then_some((from, to))
+    }
+
     /// What was lost so far was lost to a queue that was too short for a train, and says nothing of
     /// the rate.
     pub(super) fn forget_loss(&mut self) {
@@ -202,9 +219,13 @@ impl Carried {
         let Some(began) = report.sent.iter().flatten().min().copied() else { return };
         self.slow_now = Some(self.slow_now.map_or(came, |slow| slow.max(came)));
         let this = Seen { packets: report.arrivals.len() as f64, rate: came };
-        let slow = self.slow.map_or(Slow { trains: 1, sent: (began, began), fastest: this }, |slow| Slow {
+        let first = report.arrivals.first().map_or(began, |arrival| arrival.at);
+        let last = report.arrivals.last().map_or(first, |arrival| arrival.at);
+        let one = Slow { trains: 1, sent: (began, began), came: (first, last), fastest: this };
+        let slow = self.slow.map_or(one, |slow| Slow {
             trains: slow.trains + 1,
             sent: (slow.sent.0.min(began), slow.sent.1.max(began)),
+            came: (slow.came.0.min(first), slow.came.1.max(last)),
             fastest: if came > slow.fastest.rate { this } else { slow.fastest },
         });
         self.slow = Some(slow);
@@ -405,6 +426,9 @@ const TAKEN_APART: usize = 10;
 /// So many such trains in a row, over so many s, are no hiccup.
 const SLOW_TRAINS: u32 = 3;
 const SLOW_FOR: f64 = 0.2;
+/// And if nothing follows them, so many that came over so many s: a receiver that takes nothing for
+/// a while has the next train as fast as the link again.
+const SLOW_COMES: f64 = 0.1;
 /// s; a queue that stands for that long is no jitter of a host.
 const STANDING: f64 = 0.02;
 /// Packets of a train whose second half says enough.

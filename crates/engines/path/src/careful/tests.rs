@@ -243,3 +243,69 @@ fn an_outage_of_an_earlier_turn_is_not_told_for_ever() {
     careful.came_now.end_stretch();
     assert_eq!(careful.came().longest.packets, 5);
 }
+
+/// Has found this rate, bit/s, and is content.
+struct Sure(f64);
+
+impl Estimator for Sure {
+    fn next(&mut self, _now: Mono) -> Step {
+        Step::Done
+    }
+
+    fn take(&mut self, _now: Mono, _report: &VolleyReport, _took: Span) {}
+
+    fn answer(&self) -> Option<Estimate> {
+        Some(answer(Bound::None, self.0, self.0 * 0.95, self.0 * 1.05))
+    }
+}
+
+/// Trains of 133 packets that leave from then on, ns, at 120 Mbit/s, 8 ms behind a link that takes
+/// so many ns for a packet and has a queue of 166.
+fn through_a_queue(from: i64, trains: i64, takes: i64) -> (Volley, VolleyReport) {
+    let (mut asked, mut report) = (Volley::default(), VolleyReport::default());
+    let mut free: i64 = 0;
+    for train in 0..trains {
+        let sent: Vec<i64> = (0..133).map(|number| from + (train * 133 + number) * 100_000).collect();
+        let mut arrivals = Vec::new();
+        for (number, at) in (0..).zip(&sent) {
+            if free - at < 166 * takes {
+                free = free.max(*at) + takes;
+                arrivals.push(crate::Arrival { number, at: free + 8_000_000 });
+            }
+        }
+        let gaps = crate::Gaps::Even(100_000_000);
+        asked.trains.push(Train { packets: 133, length: 1500, gaps, rest: Span::ZERO });
+        report.trains.push(TrainReport { sent: sent.into_iter().map(Some).collect(), arrivals });
+    }
+    (asked, report)
+}
+
+/// "IPv6 120 Mbit/s, interval 111 .. 129": the link had become one of 15 Mbit/s when the last
+/// trains left, which lost two thirds of their packets, but had left within 80 ms.
+#[test]
+fn a_figure_is_not_told_that_the_last_trains_contradict() {
+    let second = 1_000_000_000;
+    let after = |found: f64, volleys: &[(i64, i64)]| {
+        let mut careful = bulk(Span::from_secs(10));
+        careful.method = Some(Box::new(Sure(found)));
+        careful.over = Some(Over::Content);
+        for (n, (trains, takes)) in (0..).zip(volleys) {
+            let (asked, report) = through_a_queue(n * second, *trains, *takes);
+            careful.carried.observe(Mono(0), &asked, &report);
+            careful.transits.observe(&asked, &report);
+        }
+        careful.conclusion()
+    };
+    let (fast, slow) = (100_000, 800_000);
+    let Err(NoFigure::Slower { from, to }) = after(1.2e8, &[(6, fast), (6, slow)]) else {
+        panic!("{:?}", after(1.2e8, &[(6, fast), (6, slow)]));
+    };
+    assert!((from / 1.2e8 - 1.0).abs() < 0.02 && (to / 1.5e7 - 1.0).abs() < 0.02, "{from} {to}");
+    // A path that stayed as it was, two trains that met others, and one that is fast again.
+    for volleys in [&[(6, fast), (6, fast)][..], &[(6, fast), (2, slow)], &[(6, fast), (6, slow), (1, fast)]]
+    {
+        assert!(after(1.2e8, volleys).is_ok(), "{volleys:?}: {:?}", after(1.2e8, volleys));
+    }
+    // What the last trains had is no figure of before.
+    assert!(after(1.5e7, &[(6, fast), (6, slow)]).is_ok());
+}
