@@ -42,6 +42,7 @@ use crate::link::standstill::Standstill;
 use crate::request::{Target, Transport};
 use crate::transfer::{TcpRound, UdpRound};
 
+use tcp::Stopped;
 pub(crate) use tcp::{Seen, seen};
 use volume::Volume;
 
@@ -115,6 +116,8 @@ pub(crate) struct Findings {
     pub(crate) is_silence_shared: bool,
     /// Each of its streams of datagrams stopped after so many bytes.
     pub(crate) volume: Option<Volume>,
+    /// Directions in which each of its transfers over TCP stopped for good.
+    pub(crate) stopped: Vec<Stopped>,
 }
 
 impl Findings {
@@ -295,8 +298,11 @@ pub(crate) fn finish(
     for (lane, found) in lanes.iter().zip(findings.iter_mut()) {
         found.is_silence_shared = lane.is_silence_shared();
     }
-    let findings = &*findings;
     let cut = if stop.is_raised() { Vec::new() } else { cut_lanes(&mut lanes, findings) };
+    for (_, found) in lanes.iter().zip(findings.iter_mut()).filter(|(lane, _)| lane.is_alive()) {
+        tcp::mark_stopped(found);
+    }
+    let findings = &*findings;
     let told = if cut.is_empty() { lane::outcome(&lanes, stop) } else { Outcome::Failed };
     let local: Vec<ZonedIp> = lanes.iter().filter_map(|lane| lane.local).collect();
     let responder: Option<HostInfo> = lanes.iter().find_map(|lane| lane.responder.clone());
@@ -318,6 +324,7 @@ pub(crate) fn finish(
     for (result, found) in versions.iter().zip(findings) {
         let name = result.version.name();
         warnings.extend(tcp::warnings(&found.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
+        warnings.extend(found.stopped.iter().map(|stopped| format!("{name}: {}", stopped.warning())));
         let volume = found.volume.map(|volume| volume.warning(result, found));
         warnings.extend(volume.map(|warning| format!("{name}: {warning}")));
         let of_udp = udp::warnings(&found.udp, result.unreachable.is_some());
@@ -484,6 +491,11 @@ fn version_result(lane: Lane, found: &Findings, ttl: Ttl) -> VersionResult {
     let shift = route::Shift::of(found);
     result.tcp = tcp::results(path, &found.tcp, result.latency.as_ref(), &connects, shift);
     result.udp = udp::results(path, &found.udp);
+    for stopped in &found.stopped {
+        for tcp in result.tcp.iter_mut().filter(|tcp| stopped.is_of(tcp.pedigree.direction)) {
+            tcp.limit = Limit::new(LimitedBy::Network, stopped.seen());
+        }
+    }
     if let Some(hole) = result.path.as_ref().and_then(PathFacts::black_hole) {
         for tcp in result.tcp.iter_mut().filter(|tcp| tcp.carried_nothing()) {
             tcp.limit = Limit::new(LimitedBy::Network, format!("{hole}: TCP stalls on it"));
