@@ -14,6 +14,7 @@ mod rounds;
 mod route;
 mod tcp;
 mod udp;
+mod vanished;
 mod volume;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -329,6 +330,7 @@ pub(crate) fn finish(
         warnings.extend(volume.map(|warning| format!("{name}: {warning}")));
         let of_udp = udp::warnings(&found.udp, result.unreachable.is_some());
         warnings.extend(of_udp.into_iter().map(|warning| format!("{name}: {warning}")));
+        warnings.extend(vanished::warning(result));
         warnings.extend(route::Shift::of(found).map(|shift| shift.warning(result.version)));
         let ways = [Direction::Reverse, Direction::Forward].into_iter();
         warnings.extend(ways.filter_map(|way| comparison::did_not_last(result, found, way)));
