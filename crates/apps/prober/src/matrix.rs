@@ -361,8 +361,8 @@ fn transfer_of(
     Some(Done { run, stamped: false, silent })
 }
 
-/// For how long nothing had come when a transfer ended, of which the receiver's clock begins with the
-/// first byte. That is up to a round trip too long.
+/// For how long nothing had come when a transfer ended. The receiver's clock begins with the first
+/// byte and the sender's before, so that this is a round trip too long at most.
 fn silent_for(sender: Option<&TcpEnd>, receiver: Option<&TcpEnd>, patience: Span) -> Option<Span> {
     let came_for = receiver.filter(|end| end.bytes > ByteCount(0))?.received?;
     Some((sender?.elapsed.min(patience) - came_for).or_zero())

@@ -300,9 +300,7 @@ pub(crate) fn finish(
         found.is_silence_shared = lane.is_silence_shared();
     }
     let cut = if stop.is_raised() { Vec::new() } else { cut_lanes(&mut lanes, findings) };
-    for (_, found) in lanes.iter().zip(findings.iter_mut()).filter(|(lane, _)| lane.is_alive()) {
-        tcp::mark_stopped(found);
-    }
+    mark_stopped(&lanes, findings);
     let findings = &*findings;
     let told = if cut.is_empty() { lane::outcome(&lanes, stop) } else { Outcome::Failed };
     let local: Vec<ZonedIp> = lanes.iter().filter_map(|lane| lane.local).collect();
@@ -324,13 +322,7 @@ pub(crate) fn finish(
     }
     for (result, found) in versions.iter().zip(findings) {
         let name = result.version.name();
-        warnings.extend(tcp::warnings(&found.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
-        warnings.extend(found.stopped.iter().map(|stopped| format!("{name}: {}", stopped.warning())));
-        let volume = found.volume.map(|volume| volume.warning(result, found));
-        warnings.extend(volume.map(|warning| format!("{name}: {warning}")));
-        let of_udp = udp::warnings(&found.udp, result.unreachable.is_some());
-        warnings.extend(of_udp.into_iter().map(|warning| format!("{name}: {warning}")));
-        warnings.extend(vanished::warning(result));
+        warnings.extend(of_transfers(result, found));
         warnings.extend(route::Shift::of(found).map(|shift| shift.warning(result.version)));
         let ways = [Direction::Reverse, Direction::Forward].into_iter();
         warnings.extend(ways.filter_map(|way| comparison::did_not_last(result, found, way)));
@@ -375,6 +367,25 @@ pub(crate) fn finish(
     }
     say_once(&mut record.warnings);
     record
+}
+
+/// Marks the transfers over TCP that stopped for good. Where the session ended, its reason says
+/// more.
+fn mark_stopped(lanes: &[Lane], findings: &mut [Findings]) {
+    for (_, found) in lanes.iter().zip(findings).filter(|(lane, _)| lane.is_alive()) {
+        tcp::mark_stopped(found);
+    }
+}
+
+/// What a person has to know of the transfers of one version, beside their figures.
+fn of_transfers(result: &VersionResult, found: &Findings) -> Vec<String> {
+    let name = result.version.name();
+    let of_tcp = tcp::warnings(&found.tcp).into_iter();
+    let stopped = found.stopped.iter().copied().map(Stopped::warning);
+    let volume = found.volume.map(|volume| volume.warning(result, found));
+    let of_udp = udp::warnings(&found.udp, result.unreachable.is_some());
+    let all = of_tcp.chain(stopped).chain(volume).chain(of_udp);
+    all.map(|warning| format!("{name}: {warning}")).chain(vanished::warning(result)).collect()
 }
 
 /// What holds for several rounds or transfers is one warning.

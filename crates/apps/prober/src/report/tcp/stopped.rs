@@ -5,9 +5,9 @@
 //! doubles that time each time (RFC 6298 §5.5): a path that only loses carries one of these. Each
 //! transfer of the direction has to stop, because something that ends connections ends each of
 //! them. Streams that agree to a twentieth in what they carried show it after two time-outs; others
-//! show it after the seven that three of them last. **Biased** towards a transfer that only pauses:
-//! one with a rate or a number of bytes to keep to, one beside which requests were lost as well, and
-//! one during which an end did not run does not count, and then none of its direction does.
+//! show it after seven, in which three have passed. **Biased** towards a transfer that only pauses:
+//! if one of a direction had a rate or a number of bytes to keep to, met an outage by the requests
+//! beside it, or an end did not run meanwhile, nothing is said of that direction.
 
 use netaware_probe::unrest::{self, Stall};
 use netaware_record::{Direction, Outcome};
@@ -190,7 +190,7 @@ mod tests {
         let mut found = found(vec![burst(58_420, 24), burst(59_232, 24)]);
         mark(&mut found);
         let want = "TCP up stopped after 57.8 KiB in each of 2 streams and did not go on";
-        assert_eq!(found.stopped.iter().map(|it| it.seen()).collect::<Vec<_>>(), [want]);
+        assert_eq!(found.stopped.iter().copied().map(Stopped::seen).collect::<Vec<_>>(), [want]);
         for round in &found.tcp {
             assert_eq!((round.ended.outcome, round.ended.early.as_deref()), (Outcome::Failed, Some(WHY)));
             let measured = super::super::measured(round, None);
