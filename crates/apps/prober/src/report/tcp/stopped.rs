@@ -5,7 +5,7 @@
 //! doubles that time each time (RFC 6298 §5.5): a path that only loses carries one of these. Each
 //! transfer of the direction has to stop, because something that ends connections ends each of
 //! them. Streams that agree to a twentieth in what they carried show it after two time-outs; others
-//! show it after seven, in which three have passed. **Biased** towards a transfer that only pauses:
+//! show it after fifteen, in which four have passed. **Biased** towards a transfer that only pauses:
 //! if one of a direction had a rate or a number of bytes to keep to, met an outage by the requests
 //! beside it, or an end did not run meanwhile, nothing is said of that direction.
 
@@ -15,6 +15,7 @@ use netaware_units::{ByteCount, Span};
 
 use super::count::planned;
 use super::own_round_trip;
+use crate::heavy_loss;
 use crate::report::{Findings, outages};
 use crate::transfer::TcpRound;
 
@@ -32,6 +33,10 @@ pub(crate) struct Stopped {
 
 impl Stopped {
     fn of(found: &Findings, direction: Direction) -> Option<Self> {
+        if heavy_loss::is_heavy(heavy_loss::of_runs(&found.idle)) {
+            // Losses by chance alone may take each segment that is sent again.
+            return None;
+        }
         let own = || found.tcp.iter().filter(|round| round.order.direction == direction);
         let silences: Vec<Silence> =
             own().map(|round| Silence::of(round, found.longest_pause)).collect::<Option<_>>()?;
@@ -66,7 +71,8 @@ impl Stopped {
         let why = if self.are_alike {
             "something on the way drops the packets of a connection after so many bytes, or after so long"
         } else {
-            "something on the way began to drop the packets of its connections"
+            "something on the way began to drop the packets of its connections, or each of those that were sent \
+             again was lost"
         };
         format!("{}: {why}; a longer --time shows no more", self.seen())
     }
@@ -130,8 +136,8 @@ const MIN_VARIATION: Span = Span::from_millis(200);
 /// So long is one time-out and a part of the next one: several streams that stop at one place are
 /// no accident.
 const TIME_OUTS_OF_ALIKE: i64 = 2;
-/// So long are three time-outs, of which each is twice as long as the one before.
-const TIME_OUTS: i64 = 7;
+/// So long are four time-outs, of which each is twice as long as the one before.
+const TIME_OUTS: i64 = 15;
 /// The silence takes this part of a transfer at least: a short one is mostly its begin.
 const SHORTEST: i64 = 3;
 /// Streams carried as much as each other up to one part in so many.
@@ -199,11 +205,11 @@ mod tests {
     }
 
     #[test]
-    fn a_single_stream_stopped_for_good_after_three_time_outs_and_alike_ones_after_two() {
-        let one = stopped(vec![burst(58_420, 14)]).unwrap();
+    fn a_single_stream_stopped_for_good_after_four_time_outs_and_alike_ones_sooner() {
+        let one = stopped(vec![burst(58_420, 30)]).unwrap();
         assert_eq!(one.seen(), "TCP up with one stream stopped after 57.1 KiB at most and did not go on");
-        assert_eq!(stopped(vec![burst(58_420, 13)]), None);
-        assert_eq!(stopped(vec![burst(58_420, 13), burst(90_000, 13)]), None, "they do not agree");
+        assert_eq!(stopped(vec![burst(58_420, 29)]), None);
+        assert_eq!(stopped(vec![burst(58_420, 29), burst(90_000, 29)]), None, "they do not agree");
         let alike = |silent| stopped(vec![burst(58_420, silent), burst(59_232, silent)]).is_some();
         assert!(alike(4) && !alike(3));
     }
@@ -216,7 +222,7 @@ mod tests {
         assert_eq!(stopped(vec![late]), None, "a short silence at the end");
         // The control connection was as silent.
         let pause = Some(Span::from_secs(3));
-        let out = Findings { longest_pause: pause, ..found(vec![burst(58_420, 24)]) };
+        let out = Findings { longest_pause: pause, ..found(vec![burst(58_420, 30)]) };
         assert_eq!(Stopped::of(&out, Direction::Forward), None);
         assert_eq!(Stopped::of(&found(Vec::new()), Direction::Forward), None);
     }
