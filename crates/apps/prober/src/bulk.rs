@@ -118,6 +118,9 @@ pub(crate) enum Tick {
     /// No question over UDP was answered, and all are asked once more, before the transfer begins.
     /// That takes at most this long.
     AsksAgain(Span),
+    /// The responder's answer is overdue before the transfer begins. It is waited for at most this
+    /// long.
+    Unanswered(Span),
 }
 
 /// Runs all jobs at the same time. On failure everything collected so far is returned beside the
@@ -138,7 +141,7 @@ pub(crate) fn run(
     }
     let mut failure = None;
     for transfer in &mut transfers {
-        if let Err(cause) = transfer.start(session) {
+        if let Err(cause) = transfer.start(session, on_tick) {
             failure = Some(cause);
             break;
         }
@@ -346,13 +349,13 @@ impl Transfer {
         };
         let retransmits = session.link.tcp_info().map(|info| info.retransmits);
         let mut repeats = 0;
-        let test = session.open_test(plan)?;
+        let direction = job.plan.direction();
+        let test = session.open_test(plan, &mut |at_most| on_tick(direction, Tick::Unanswered(at_most)))?;
         let attached = match &job.plan {
             BulkPlan::Tcp(plan) => {
                 Attached::Streams(attach::streams(session, &options, test, plan.streams, Role::Data)?)
             }
             BulkPlan::Udp(_) => {
-                let direction = job.plan.direction();
                 let flow = attach::flow(session, &options, test, &mut |at_most| {
                     on_tick(direction, Tick::AsksAgain(at_most));
                 })?;
@@ -360,7 +363,7 @@ impl Transfer {
                 Attached::Flow { socket: flow.socket, number: flow.number }
             }
         };
-        session.await_ready(test)?;
+        session.await_ready(test, &mut |at_most| on_tick(direction, Tick::Unanswered(at_most)))?;
         let info = session.link.tcp_info();
         let now = info.as_ref().map(|info| info.retransmits);
         let clearing = since(now, retransmits).map(|again| again + repeats);
@@ -393,12 +396,18 @@ impl Transfer {
     }
 
     /// A receiver must be there before its sender begins, whichever end it is.
-    fn start(&mut self, session: &mut Session) -> Result<(), Cause> {
-        if self.plan.direction() == Direction::Reverse {
+    fn start(
+        &mut self,
+        session: &mut Session,
+        on_tick: &mut dyn FnMut(Direction, Tick),
+    ) -> Result<(), Cause> {
+        let direction = self.plan.direction();
+        if direction == Direction::Reverse {
             self.spawn()?;
             session.link.send(&ClientMessage::Start { test: self.test })
         } else {
-            session.start_test(self.test)?;
+            let mut waits = |at_most| on_tick(direction, Tick::Unanswered(at_most));
+            session.start_test(self.test, &mut waits)?;
             self.spawn()
         }
     }
@@ -429,7 +438,11 @@ impl Transfer {
             is_alive |= match &tick {
                 Tick::Receiver(tick) => tick.bytes.0 > 0,
                 Tick::Sender(tick) => tick.acked.is_some_and(|acked| acked.0 > 0),
-                Tick::Begun(_) | Tick::Draining(_) | Tick::Unheard(_) | Tick::AsksAgain(_) => false,
+                Tick::Begun(_)
+                | Tick::Draining(_)
+                | Tick::Unheard(_)
+                | Tick::AsksAgain(_)
+                | Tick::Unanswered(_) => false,
             };
             self.keep(tick, on_tick);
         }
@@ -444,7 +457,11 @@ impl Transfer {
                 self.ended.receiver_ticks.push(*tick);
             }
             Tick::Sender(tick) => self.ended.sender_ticks.push(*tick),
-            Tick::Begun(_) | Tick::Draining(_) | Tick::Unheard(_) | Tick::AsksAgain(_) => {}
+            Tick::Begun(_)
+            | Tick::Draining(_)
+            | Tick::Unheard(_)
+            | Tick::AsksAgain(_)
+            | Tick::Unanswered(_) => {}
         }
         on_tick(self.plan.direction(), tick);
     }

@@ -265,11 +265,11 @@ impl EchoFlow {
     ) -> Result<Self, Cause> {
         let (length, response) = (sizes.request, sizes.udp_response());
         let plan = TestPlan::UdpEcho { length, response, duration, dscp: options.dscp };
-        let test = session.open_test(plan)?;
+        let test = session.open_test(plan, &mut |_| {})?;
         let opened_at = clock::now();
         let flow = attach::flow(session, options, test, &mut |_| {})?;
-        session.await_ready(test)?;
-        session.start_test(test)?;
+        session.await_ready(test, &mut |_| {})?;
+        session.start_test(test, &mut |_| {})?;
         let system = |e: std::io::Error| Cause::System(e.to_string());
         flow.socket.set_nonblocking(false).map_err(system)?;
         let socket = ProbeSocket::new(flow.socket, Stamping::Kernel).map_err(system)?;

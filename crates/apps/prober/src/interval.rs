@@ -92,6 +92,7 @@ impl IntervalMeter {
             Tick::Draining(most) => watch.drains(*most),
             Tick::Unheard(most) => watch.waits_for_an_end(*most),
             Tick::AsksAgain(most) => watch.extends(*most, ASKS_AGAIN),
+            Tick::Unanswered(most) => watch.waits_for_an_answer(*most),
             Tick::Sender(tick) => {
                 open.retransmits = match (open.retransmits, tick.retransmits) {
                     (Some(sum), Some(more)) => Some(sum + more),

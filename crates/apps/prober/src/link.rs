@@ -290,6 +290,12 @@ impl Link {
         Span(self.shared.round_trip.load(Ordering::Acquire))
     }
 
+    /// How long nothing may be heard at most before the other end is given up, as far as is known
+    /// now.
+    pub(crate) fn silence_allowed(&self) -> Span {
+        silence::limit(self.round_trip())
+    }
+
     /// How long this host did not run the program (suspended, stopped, without CPU time), in all.
     pub(crate) fn away(&self) -> Span {
         self.shared.absence().at(clock::now()).away

@@ -12,7 +12,7 @@ mod plan;
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_probe::matrix;
-use netaware_record::{Direction, FailedPhase, MatrixProtocol, MatrixRun, Reach, Record};
+use netaware_record::{Direction, FailedPhase, MatrixProtocol, MatrixRun, Reach, Record, TcpEnd};
 use netaware_units::{BitRate, ByteCount, Mono, SendRate, Span};
 use netaware_wire::control::{TcpPlan, UdpPlan, UdpReceive, UdpSend};
 
@@ -319,6 +319,8 @@ struct Done {
     run: MatrixRun,
     /// Arrivals were stamped by the receiving host's kernel.
     stamped: bool,
+    /// For how long nothing had come when a transfer over TCP ended, where its receiver told.
+    silent: Option<Span>,
 }
 
 /// Runs one transfer. `None` when it could not even begin; the lane then says why.
@@ -344,7 +346,7 @@ fn transfer_of(
         let receiver = ended.udp_receiver.as_ref();
         let stamped = receiver.is_some_and(|end| end.gaps.is_some());
         let run = matrix::udp_run(0, ended.outcome, step.pair.block, ended.udp_sender.as_ref(), receiver);
-        return Some(Done { run, stamped });
+        return Some(Done { run, stamped, silent: None });
     }
     let order = TcpOrder {
         duration: patience,
@@ -356,7 +358,15 @@ fn transfer_of(
     };
     let ended = transfer::tcp(lane, target, &[order], None, stop, watch).pop()?.ended;
     let run = matrix::tcp_run(0, ended.outcome, ended.tcp_sender.as_ref(), ended.tcp_receiver.as_ref());
-    Some(Done { run, stamped: false })
+    let silent = silent_for(ended.tcp_sender.as_ref(), ended.tcp_receiver.as_ref(), patience);
+    Some(Done { run, stamped: false, silent })
+}
+
+/// For how long nothing had come when a transfer ended. The receiver's clock begins with the first
+/// byte and the sender's before, so that this is a round trip too long at most.
+fn silent_for(sender: Option<&TcpEnd>, receiver: Option<&TcpEnd>, patience: Span) -> Option<Span> {
+    let came_for = receiver.filter(|end| end.bytes > ByteCount(0))?.received?;
+    Some((sender?.elapsed.min(patience) - came_for).or_zero())
 }
 
 fn udp_plan(step: Step, patience: Span) -> UdpPlan {

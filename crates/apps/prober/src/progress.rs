@@ -244,6 +244,15 @@ impl<'a> Watch<'a> {
         self.review(at_most + self.afterwards.least(), OVERDUE);
     }
 
+    /// A transfer has not begun, because the responder does not answer: its version may be dead.
+    /// Said where waiting for it makes the whole longer than was promised.
+    pub(crate) fn waits_for_an_answer(&mut self, at_most: Span) {
+        match self.afterwards {
+            Afterwards::Fixed(afterwards) => self.review(at_most + afterwards, UNANSWERED),
+            Afterwards::AtLeast(_) => self.may_take(at_most, UNANSWERED),
+        }
+    }
+
     /// The transfer that runs takes `at_most` longer, which is the worst that can come. Said once
     /// of each transfer: what it has really taken is known when it is over, and what follows is
     /// planned by that.
@@ -324,6 +333,7 @@ const SHORTER: &str = "less is left to be measured, or it goes faster than plann
 /// A wait that is shorter by less than this is no news.
 const WORTH_SHORTENING: Span = Span::from_secs(3);
 const OVERDUE: &str = "the end of a transfer is overdue, and it is waited for";
+const UNANSWERED: &str = "an answer of the responder is overdue, and it is waited for";
 const DRAINING: &str = "what is still in the path's queues is waited for";
 /// What a plan has left when its last transfer ends.
 const NEARLY: Span = Span::from_secs(1);
@@ -472,6 +482,25 @@ mod tests {
         // One that a later part of the plan makes up for is no news.
         let in_time = Afterwards::Fixed(Span::from_secs(5));
         assert_eq!(said(8, in_time, waits), (Span::from_secs(8), Vec::new()));
+    }
+
+    /// A test waited for ten seconds for a version that had died before a transfer began, and said
+    /// nothing.
+    #[test]
+    fn an_answer_that_is_overdue_is_announced_where_it_breaks_the_promise() {
+        let waits = |seconds: i64| {
+            move |watch: &mut Watch<'_>| {
+                watch.waits_for_an_answer(Span::from_secs(seconds));
+                watch.waits_for_an_answer(Span::from_secs(seconds));
+            }
+        };
+        let (_, notes) = said(15, Afterwards::AtLeast(Span::from_secs(2)), waits(18));
+        let want = "this may take up to 22.0 s instead of 15.0 s: an answer of the responder is overdue";
+        assert!(notes.len() == 1 && notes[0].starts_with(want), "{notes:?}");
+        let (_, notes) = said(8, Afterwards::Fixed(Span::from_secs(2)), waits(9));
+        let want = "this takes about 12.0 s instead of 8.00 s: an answer of the responder is overdue";
+        assert!(notes.len() == 1 && notes[0].starts_with(want), "{notes:?}");
+        assert_eq!(said(15, Afterwards::AtLeast(Span::from_secs(2)), waits(9)).1, Vec::<String>::new());
     }
 
     #[test]

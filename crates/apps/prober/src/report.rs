@@ -14,6 +14,7 @@ mod rounds;
 mod route;
 mod tcp;
 mod udp;
+mod vanished;
 mod volume;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,7 @@ use crate::link::standstill::Standstill;
 use crate::request::{Target, Transport};
 use crate::transfer::{TcpRound, UdpRound};
 
+use tcp::Stopped;
 pub(crate) use tcp::{Seen, seen};
 use volume::Volume;
 
@@ -120,6 +122,8 @@ pub(crate) struct Findings {
     /// Trains or short transfers were measured, which are not among these: each standstill of the
     /// responder is told.
     pub(crate) tells_each_standstill: bool,
+    /// Directions in which each of its transfers over TCP stopped for good.
+    pub(crate) stopped: Vec<Stopped>,
 }
 
 impl Findings {
@@ -310,8 +314,9 @@ pub(crate) fn finish(
     for (lane, found) in lanes.iter().zip(findings.iter_mut()) {
         found.is_silence_shared = lane.is_silence_shared();
     }
-    let findings = &*findings;
     let cut = if stop.is_raised() { Vec::new() } else { cut_lanes(&mut lanes, findings) };
+    mark_stopped(&lanes, findings);
+    let findings = &*findings;
     let told = if cut.is_empty() { lane::outcome(&lanes, stop) } else { Outcome::Failed };
     let local: Vec<ZonedIp> = lanes.iter().filter_map(|lane| lane.local).collect();
     let responder: Option<HostInfo> = lanes.iter().find_map(|lane| lane.responder.clone());
@@ -332,11 +337,7 @@ pub(crate) fn finish(
     }
     for (result, found) in versions.iter().zip(findings) {
         let name = result.version.name();
-        warnings.extend(tcp::warnings(&found.tcp).into_iter().map(|warning| format!("{name}: {warning}")));
-        let volume = found.volume.map(|volume| volume.warning(result, found));
-        warnings.extend(volume.map(|warning| format!("{name}: {warning}")));
-        let of_udp = udp::warnings(&found.udp, result.unreachable.is_some());
-        warnings.extend(of_udp.into_iter().map(|warning| format!("{name}: {warning}")));
+        warnings.extend(of_transfers(result, found));
         warnings.extend(route::Shift::of(found).map(|shift| shift.warning(result.version)));
         let ways = [Direction::Reverse, Direction::Forward].into_iter();
         warnings.extend(ways.filter_map(|way| comparison::did_not_last(result, found, way)));
@@ -392,6 +393,25 @@ fn note_standstills(lane: &mut Lane, found: &mut Findings) {
     if let Some(standstill) = found.forget_standstills(&lane.standstills()) {
         lane.warn(&standstill);
     }
+}
+
+/// Marks the transfers over TCP that stopped for good. Where the session ended, its reason says
+/// more.
+fn mark_stopped(lanes: &[Lane], findings: &mut [Findings]) {
+    for (_, found) in lanes.iter().zip(findings).filter(|(lane, _)| lane.is_alive()) {
+        tcp::mark_stopped(found);
+    }
+}
+
+/// What a person has to know of the transfers of one version, beside their figures.
+fn of_transfers(result: &VersionResult, found: &Findings) -> Vec<String> {
+    let name = result.version.name();
+    let of_tcp = tcp::warnings(&found.tcp).into_iter();
+    let stopped = found.stopped.iter().copied().map(Stopped::warning);
+    let volume = found.volume.map(|volume| volume.warning(result, found));
+    let of_udp = udp::warnings(&found.udp, result.unreachable.is_some());
+    let all = of_tcp.chain(stopped).chain(volume).chain(of_udp);
+    all.map(|warning| format!("{name}: {warning}")).chain(vanished::warning(result)).collect()
 }
 
 /// What holds for several rounds or transfers is one warning.
@@ -510,6 +530,11 @@ fn version_result(lane: Lane, found: &Findings, ttl: Ttl) -> VersionResult {
     let shift = route::Shift::of(found);
     result.tcp = tcp::results(path, &found.tcp, result.latency.as_ref(), &connects, shift);
     result.udp = udp::results(path, &found.udp);
+    for stopped in &found.stopped {
+        for tcp in result.tcp.iter_mut().filter(|tcp| stopped.is_of(tcp.pedigree.direction)) {
+            tcp.limit = Limit::new(LimitedBy::Network, stopped.seen());
+        }
+    }
     if let Some(hole) = result.path.as_ref().and_then(PathFacts::black_hole) {
         for tcp in result.tcp.iter_mut().filter(|tcp| tcp.carried_nothing()) {
             tcp.limit = Limit::new(LimitedBy::Network, format!("{hole}: TCP stalls on it"));

@@ -273,24 +273,25 @@ impl Session {
         self.link.send(&ClientMessage::Stop { test })
     }
 
-    /// Prepares a test and returns its number once the responder has accepted it.
-    pub(crate) fn open_test(&mut self, plan: TestPlan) -> Result<u32, Cause> {
+    /// Prepares a test and returns its number once the responder has accepted it. An answer that is
+    /// overdue is told to `waits`, with the time for which it is waited for at most.
+    pub(crate) fn open_test(&mut self, plan: TestPlan, waits: &mut dyn FnMut(Span)) -> Result<u32, Cause> {
         let test = self.next_test;
         self.next_test += 1;
         self.link.send(&ClientMessage::Open { test, plan })?;
-        self.await_test(test, |message| matches!(message, ServerMessage::Opened { .. }))?;
+        self.await_test(test, waits, |message| matches!(message, ServerMessage::Opened { .. }))?;
         Ok(test)
     }
 
     /// Waits until everything of the test is attached.
-    pub(crate) fn await_ready(&mut self, test: u32) -> Result<(), Cause> {
-        self.await_test(test, |message| matches!(message, ServerMessage::Ready { .. }))
+    pub(crate) fn await_ready(&mut self, test: u32, waits: &mut dyn FnMut(Span)) -> Result<(), Cause> {
+        self.await_test(test, waits, |message| matches!(message, ServerMessage::Ready { .. }))
     }
 
     /// Lets a prepared test begin, and waits until it has.
-    pub(crate) fn start_test(&mut self, test: u32) -> Result<(), Cause> {
+    pub(crate) fn start_test(&mut self, test: u32, waits: &mut dyn FnMut(Span)) -> Result<(), Cause> {
         self.link.send(&ClientMessage::Start { test })?;
-        self.await_test(test, |message| matches!(message, ServerMessage::Started { .. }))
+        self.await_test(test, waits, |message| matches!(message, ServerMessage::Started { .. }))
     }
 
     /// The next message, those first that came while something else was awaited.
@@ -324,13 +325,23 @@ impl Session {
     }
 
     /// Messages of other tests, which may be running already, are put aside in their order.
-    fn await_test(&mut self, test: u32, done: impl Fn(&ServerMessage) -> bool) -> Result<(), Cause> {
+    fn await_test(
+        &mut self,
+        test: u32,
+        waits: &mut dyn FnMut(Span),
+        done: impl Fn(&ServerMessage) -> bool,
+    ) -> Result<(), Cause> {
         let asked_at = clock::now();
+        let mut is_said = false;
         loop {
             let Some(message) = self.link.next(clock::now() + LOOK_UP)? else {
-                let patience = self.patience();
-                if clock::now() - asked_at > patience {
+                let (patience, waited) = (self.patience(), clock::now() - asked_at);
+                if waited > patience {
                     return Err(Cause::Silent(patience));
+                }
+                if is_overdue(waited, self.round_trip()) && !is_said {
+                    is_said = true;
+                    waits((patience.max(self.link.silence_allowed()) - waited).or_zero());
                 }
                 continue;
             };
@@ -346,6 +357,11 @@ impl Session {
             }
         }
     }
+}
+
+/// Whether an answer takes so long that a person who waits wants to know.
+fn is_overdue(waited: Span, round_trip: Span) -> bool {
+    waited > round_trip * ROUND_TRIPS + OVERDUE
 }
 
 /// See [`Session::patience`].
@@ -402,6 +418,8 @@ const ROUND_TRIPS: i64 = 3;
 const LONGEST_PATIENCE: Span = Span::from_secs(30);
 /// How often the patience is reckoned again while an answer is awaited.
 const LOOK_UP: Span = Span::from_millis(250);
+/// An answer that was lost has come again after less.
+const OVERDUE: Span = Span::from_secs(1);
 
 /// Has the responder send with the header fields that this end sends with; says nothing where none
 /// are asked for.

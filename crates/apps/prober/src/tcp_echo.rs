@@ -77,12 +77,12 @@ impl TcpEcho {
         sizes: EchoSizes,
     ) -> Result<Self, Cause> {
         let (length, response) = (sizes.request, sizes.tcp_response());
-        let test = session.open_test(TestPlan::TcpEcho { length, response, duration })?;
+        let test = session.open_test(TestPlan::TcpEcho { length, response, duration }, &mut |_| {})?;
         let until = clock::now() + duration;
         let options = SocketOptions { nodelay: true, ..options.clone() };
         let mut streams = attach::streams(session, &options, test, 1, Role::Echo)?;
-        session.await_ready(test)?;
-        session.start_test(test)?;
+        session.await_ready(test, &mut |_| {})?;
+        session.start_test(test, &mut |_| {})?;
         let stream = streams.pop().ok_or_else(|| Cause::Protocol("no connection attached".into()))?;
         Ok(Self { stream, sizes, rtt: session.longest_rtt(), asked: 0, owed: Some(0), test, until })
     }

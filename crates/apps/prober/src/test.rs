@@ -624,6 +624,9 @@ impl Course {
             path::explain_silence(lane, &request.target, stop, watch);
             self.behind.note_search(watch.done() - done);
         }
+        if rounds.is_empty() {
+            self.behind.note_unopened(took);
+        }
         if let Some(round) = rounds.first() {
             let seen = report::seen(round, known.round_trip);
             // More time makes nothing of what carried nothing.

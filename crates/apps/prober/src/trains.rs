@@ -242,11 +242,11 @@ impl<'a> Trains<'a> {
         let headers = session.version.header_len() + UDP_HEADER;
         let plan =
             TrainsPlan { direction, duration, length: largest.saturating_sub(headers), dscp: options.dscp };
-        let test = session.open_test(TestPlan::Trains(plan))?;
+        let test = session.open_test(TestPlan::Trains(plan), &mut |_| {})?;
         let flow = attach::flow(session, options, test, &mut |_| {})?;
-        session.await_ready(test)?;
+        session.await_ready(test, &mut |_| {})?;
         let socket = VolleySocket::new(flow.socket, flow.number).map_err(|e| Cause::System(e.to_string()))?;
-        session.start_test(test)?;
+        session.start_test(test, &mut |_| {})?;
         let rtt = session.reach.shortest_round_trip().unwrap_or_default();
         let payload = Payload { asked: 0, most: session.limits.bytes };
         Ok(Self {

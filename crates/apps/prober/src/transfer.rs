@@ -472,6 +472,7 @@ fn run(
             (None, Tick::Unheard(most)) => watch.ends_late(*most),
             (None, Tick::Draining(most)) => watch.drains_late(*most),
             (None, Tick::AsksAgain(most)) => watch.extends(*most, ASKS_AGAIN),
+            (None, Tick::Unanswered(most)) => watch.waits_for_an_answer(*most),
             (None, _) => {}
         });
         transfer_over.raise();

@@ -283,7 +283,7 @@ impl<M: Estimator> Lasting<M> {
         let stretches = [high, middle, low].map(|part| part.stretch(0.2, 1.0));
         self.found = match stretches {
             [Some(high), Some(middle), Some(low)] if !by_chance => {
-                line(peak, &[high, middle, low], self.metric)
+                line(peak, &[high, middle, low], lost > 0.0, self.metric)
             }
             _ => None,
         };

@@ -109,7 +109,7 @@ impl Silence {
 
     /// How long the responder may say nothing.
     pub(crate) fn patience(&self) -> Span {
-        (SILENCE_LIMIT + self.round_trip() * ROUND_TRIPS).max(silence_limit(self.path)).min(LONGEST)
+        limit(self.round_trip()).max(silence_limit(self.path)).min(LONGEST)
     }
 
     /// How long nothing has been heard, if that is too long.
@@ -129,6 +129,11 @@ impl Silence {
         let since = *self.lost_since.get_or_insert(now);
         (now - since >= SILENCE_LIMIT).then_some(silence)
     }
+}
+
+/// How long the responder may say nothing where its answers take so long.
+pub(super) fn limit(round_trip: Span) -> Span {
+    (SILENCE_LIMIT + round_trip * ROUND_TRIPS).min(LONGEST)
 }
 
 /// How long a wait that ended so late held the program up, where that is more than a busy host

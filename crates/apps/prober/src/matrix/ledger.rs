@@ -17,6 +17,8 @@ pub(super) struct Ledger<'a> {
     steps: &'a [Step],
     /// One entry per step.
     runs: Vec<Vec<MatrixRun>>,
+    /// For how long nothing had come at the end of each of them, where that is known.
+    silent: Vec<Vec<Option<Span>>>,
     stamped: bool,
     /// Transfers in a row that could not begin, by protocol.
     refused: BTreeMap<MatrixProtocol, u32>,
@@ -36,6 +38,7 @@ impl<'a> Ledger<'a> {
         Self {
             steps,
             runs: vec![Vec::new(); steps.len()],
+            silent: vec![Vec::new(); steps.len()],
             stamped: false,
             refused: BTreeMap::new(),
             in_vain: Vec::new(),
@@ -145,27 +148,38 @@ impl<'a> Ledger<'a> {
             let least = |at: &usize| (arrived(*at).is_none(), arrived(*at), *at);
             let worst = failed.into_iter().min_by_key(least)?;
             let (of, arrived) = (self.steps[worst].pair.bytes, arrived(worst));
-            return Some(Shortfall { step, of, arrived, kind: ShortfallKind::OfSize });
+            let silent = self.silence(worst);
+            return Some(Shortfall { step, of, arrived, silent, kind: ShortfallKind::OfSize });
         }
         let at = self.ceased().iter().copied().min_by_key(|at| self.steps[*at].pair.bytes)?;
         let arrived = self.runs[at].last().and_then(|run| Some(run.server?.bytes));
         let step = self.steps[at];
-        let shortfall = Shortfall { step, of: step.pair.bytes, arrived, kind: ShortfallKind::Ceased };
+        let (of, silent) = (step.pair.bytes, self.silence(at));
+        let shortfall = Shortfall { step, of, arrived, silent, kind: ShortfallKind::Ceased };
         // Large packets vanish with TCP_NODELAY and without it alike.
         let is_new = protocol != MatrixProtocol::Udp && self.explained.insert(protocol);
         self.explained.extend([MatrixProtocol::Tcp, MatrixProtocol::TcpNodelay]);
         is_new.then_some(shortfall)
     }
 
+    /// For how long nothing had come when the transfers of a cell ended that failed: the shortest
+    /// time, if it is known of all of them.
+    fn silence(&self, at: usize) -> Option<Span> {
+        let ended = self.runs[at].iter().zip(&self.silent[at]);
+        let failed = ended.filter(|(run, _)| run.outcome != Outcome::Complete);
+        failed.map(|(_, silent)| *silent).min().flatten()
+    }
+
     pub(super) fn enter(&mut self, lane: &mut Lane, at: usize, round: u16, done: Option<Done>) {
         let step = self.steps[at];
-        let Some(Done { mut run, stamped }) = done else {
+        let Some(Done { mut run, stamped, silent }) = done else {
             let refused = self.refused.entry(step.protocol).or_default();
             *refused += 1;
             if *refused == MOST_REFUSED {
                 lane.warn(&format!("{} is left out: transfers could not begin", step.protocol.name()));
             }
             self.runs[at].push(matrix::tcp_run(round, Outcome::Failed, None, None));
+            self.silent[at].push(None);
             return;
         };
         self.refused.remove(&step.protocol);
@@ -177,22 +191,29 @@ impl<'a> Ledger<'a> {
         }
         self.note_arrival(at, &run);
         self.runs[at].push(run);
+        self.silent[at].push(silent);
     }
 
     /// A sentence for each protocol some of whose transfers did not move all of their bytes.
     pub(super) fn shortfalls(&self) -> Vec<String> {
         let of = |protocol: MatrixProtocol| {
-            let entries = self.steps.iter().zip(&self.runs).filter(|(step, _)| step.protocol == protocol);
-            let runs = || entries.clone().flat_map(|(step, runs)| runs.iter().map(move |run| (step, run)));
-            let mut failed = runs().filter(|(_, run)| run.outcome != Outcome::Complete);
-            let (first, _) = failed.next()?;
+            let steps = self.steps.iter().zip(self.runs.iter().zip(&self.silent));
+            let entries = steps.filter(|(step, _)| step.protocol == protocol);
+            let runs = || {
+                entries.clone().flat_map(|(step, (runs, silent))| {
+                    runs.iter().zip(silent).map(move |(run, silent)| (step, run, *silent))
+                })
+            };
+            let mut failed = runs().filter(|(_, run, _)| run.outcome != Outcome::Complete);
+            let (first, run, silent) = failed.next()?;
             let (count, all) = (failed.count() + 1, runs().count());
             Some(format!(
                 "{count} of {all} transfers over {} did not move all of their bytes, the first one {} B in blocks of \
-                 {} B; they are in no figure",
+                 {} B{}; they are in no figure",
                 protocol.name(),
                 first.pair.bytes.0,
                 first.pair.block.0,
+                fate(run, silent),
             ))
         };
         MatrixProtocol::ALL.into_iter().filter_map(of).collect()
@@ -218,6 +239,19 @@ impl<'a> Ledger<'a> {
     }
 }
 
+/// What became of the bytes of a transfer that did not move all of them, as a part of a sentence.
+fn fate(run: &MatrixRun, silent: Option<Span>) -> String {
+    let stopped = silent.filter(|silent| *silent >= LONG_SILENCE);
+    match (run.client, run.server, stopped) {
+        (None, None, _) => String::new(),
+        (Some(_), None, _) => ", and the other end did not report what arrived".to_owned(),
+        (_, Some(end), None) => format!(", of which {} B arrived", end.bytes.0),
+        (_, Some(end), Some(silent)) => {
+            format!(", of which {} B arrived, and nothing more for the last {silent}", end.bytes.0)
+        }
+    }
+}
+
 fn is_tcp(step: Step) -> bool {
     step.protocol != MatrixProtocol::Udp
 }
@@ -235,6 +269,8 @@ pub(super) struct Shortfall {
     of: ByteCount,
     /// How much of it arrived, where the other end reported that.
     arrived: Option<ByteCount>,
+    /// For how long nothing had come then, where that is known.
+    silent: Option<Span>,
     kind: ShortfallKind,
 }
 
@@ -264,6 +300,11 @@ impl Shortfall {
         self.kind == ShortfallKind::Ceased
     }
 
+    /// Something arrived, and then nothing more for most of the time: more time does not help.
+    fn stopped_for(self, patience: Span) -> Option<Span> {
+        self.silent.filter(|silent| *silent >= LONG_SILENCE && *silent * 2 >= patience)
+    }
+
     /// What is left out, and the likely cause. `cap` is what the responder's owner allows, where a
     /// transfer so large cannot end within it.
     pub(super) fn explained(self, path: Option<&PathFacts>, patience: Span, cap: Option<&str>) -> String {
@@ -285,12 +326,17 @@ impl Shortfall {
                 "of {of} B only {} B arrived in {patience}; large packets seem to vanish on the path",
                 arrived.0
             ),
-            (_, Some(arrived)) => {
-                format!(
+            (_, Some(arrived)) => match self.stopped_for(patience) {
+                Some(silent) => format!(
+                    "of {of} B {} B arrived, and nothing more came for {silent}, so that it had stopped: a longer \
+                     --patience does not help",
+                    arrived.0
+                ),
+                None => format!(
                     "of {of} B {} B arrived in {patience}; a longer --patience would let them end",
                     arrived.0
-                )
-            }
+                ),
+            },
             (_, None) => "the other end did not report what arrived".to_owned(),
         };
         if self.has_ceased() {
@@ -327,6 +373,8 @@ const MOST_REFUSED: u32 = 2;
 const MOST_FAILED: usize = 2;
 /// So does each of these.
 const MOST_IN_VAIN: usize = 2;
+/// TCP has sent again more than once in so long on most paths.
+const LONG_SILENCE: Span = Span::from_secs(1);
 /// What a few packets that pass every path of IPv6 carry (RFC 8200 §5).
 const SHORT_PACKETS: ByteCount = ByteCount(1280);
 
@@ -347,7 +395,8 @@ mod tests {
     fn done(sent: u64, arrived: u64) -> Done {
         let end = |bytes| Some(MatrixEnd { bytes: ByteCount(bytes), ..MatrixEnd::default() });
         let run = matrix::tcp_run(0, Outcome::Complete, None, None);
-        Done { run: MatrixRun { client: end(sent), server: end(arrived), ..run }, stamped: false }
+        let run = MatrixRun { client: end(sent), server: end(arrived), ..run };
+        Done { run, stamped: false, silent: None }
     }
 
     /// What is still run after each of these transfers: step, bytes sent, bytes that arrived.
@@ -464,5 +513,34 @@ mod tests {
             short[0].starts_with("2 of 2 transfers over TCP did not move all of their bytes"),
             "{short:?}"
         );
+    }
+
+    /// A path that drops a connection after 60 kB was said to need a longer --patience.
+    #[test]
+    fn a_transfer_that_stopped_for_good_needs_no_longer_patience() {
+        let steps = steps(MatrixProtocol::Tcp);
+        let patience = Span::from_secs(5);
+        let said = |silent_ms: i64| {
+            let (mut ledger, mut lane) = (Ledger::new(&steps), Lane::empty(IpVersion::V4));
+            for at in [4, 5] {
+                let silent = Some(Span::from_millis(silent_ms));
+                ledger.enter(&mut lane, at, 0, Some(Done { silent, ..done(90_000, 58_420) }));
+            }
+            let found = ledger.is_to_be_explained(MatrixProtocol::Tcp).unwrap();
+            (found.explained(None, patience, None), ledger.shortfalls().concat())
+        };
+        let (stopped, short) = said(4_900);
+        let want = "of 100000 B 58420 B arrived, and nothing more came for 4.90 s, so that it had stopped: a longer \
+                    --patience does not help";
+        assert!(stopped.ends_with(want), "{stopped}");
+        let want = "the first one 100000 B in blocks of 50 B, of which 58420 B arrived, and nothing more for the last \
+                    4.90 s; they are in no figure";
+        assert!(short.ends_with(want), "{short}");
+        let (slow, short) = said(300);
+        assert!(
+            slow.ends_with("58420 B arrived in 5.00 s; a longer --patience would let them end"),
+            "{slow}"
+        );
+        assert!(short.ends_with("50 B, of which 58420 B arrived; they are in no figure"), "{short}");
     }
 }

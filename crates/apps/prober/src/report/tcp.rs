@@ -5,6 +5,7 @@ mod count;
 mod notes;
 mod queue;
 mod shown;
+mod stopped;
 mod uncertainty;
 mod verdict;
 
@@ -31,6 +32,8 @@ pub(super) use count::{cut, measured, own_round_trip, slices};
 pub(super) use notes::{did_not_run, streams, warnings};
 use queue::queue_left;
 pub(crate) use shown::{Seen, seen};
+pub(crate) use stopped::Stopped;
+pub(super) use stopped::mark as mark_stopped;
 use uncertainty::{echo_rate, edges, gathered_acknowledgements};
 use verdict::{judge, with_events};
 

@@ -17,6 +17,8 @@ pub(super) struct Behind {
     /// The same of the idle round trips.
     idle: Span,
     set_up: SetUp,
+    /// What transfers have taken that could not begin, because the responder did not answer.
+    unopened: Span,
     /// By how much longer than planned capacity and available bandwidth took.
     path: Span,
     /// For how long it was looked into why nothing came.
@@ -94,6 +96,11 @@ impl Behind {
         }
     }
 
+    /// A transfer could not begin, and finding that out took so long.
+    pub(super) fn note_unopened(&mut self, took: Span) {
+        self.unopened += took;
+    }
+
     /// By how much so many further transfers may end late, if they do as those so far.
     pub(super) fn late(&self, transfers: usize) -> Span {
         self.ends.or_zero() / self.transfers.max(1) * i64::try_from(transfers).unwrap_or(i64::MAX)
@@ -113,10 +120,11 @@ impl Behind {
     }
 
     /// What took longer than planned, and how much longer.
-    fn delays(&self) -> [(Span, String); 2] {
+    fn delays(&self) -> [(Span, String); 3] {
         let ends = format!("ends of transfers have taken {} longer than planned", self.ends);
         let idle = format!("the idle round trips have taken {} longer than planned", self.idle);
-        [(self.ends, ends), (self.idle, idle)]
+        let unopened = format!("waiting for a transfer that could not begin has taken {}", self.unopened);
+        [(self.ends, ends), (self.idle, idle), (self.unopened, unopened)]
     }
 
     /// Everything that is known to have made the test take `over` longer than it was asked to, with
@@ -131,12 +139,13 @@ impl Behind {
         let of_searches = format!("looking into why nothing came has taken {searches}");
         let of_reopening =
             format!("asking again for the responder's place or for flows has taken {reopening}");
-        let [ends, idle] = self.delays();
+        let [ends, idle, unopened] = self.delays();
         let known = [
             (self.set_up.late, self.set_up.said()),
             (plan, of_plan),
             ends,
             idle,
+            unopened,
             (*path, of_path),
             (*searches, of_searches),
             (*reopening, of_reopening),
@@ -186,6 +195,15 @@ mod tests {
             behind.cause(ASK, &[[cold, known[1]]]),
             "TCP took up to 900 ms to warm up and not 126 ms as planned"
         );
+    }
+
+    /// IPv6 died before its first transfer began, and what was waited for it was "unexplained".
+    #[test]
+    fn the_wait_for_a_transfer_that_could_not_begin_is_a_cause() {
+        let mut behind = Behind::new(vec![[PathKnown::new(millis(24)); 2]]);
+        behind.note_unopened(millis(6600));
+        let want = "waiting for a transfer that could not begin has taken 6.60 s";
+        assert_eq!(behind.causes(millis(6600)), want);
     }
 
     /// A test took 5.9 s longer than it was asked to, and its warning explained 1.7 s of that.

@@ -163,7 +163,7 @@ fn a_bucket_that_is_found_replaces_the_methods_own_peak_and_none_of_its_other_fl
 fn three_rates(by: [f64; 3], error: f64, metric: Metric) -> Option<Found> {
     let [slow, middle, fast] = by;
     let parts = [(4.0, slow), (6.0, middle), (8.0, fast)].map(|(rate, by)| Stretch { rate, by, error });
-    line(10.0, &parts, metric)
+    line(10.0, &parts, false, metric)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use netaware_probe::limit;
 use netaware_probe::unrest::{self, Rising, Stall};
 use netaware_record::{Direction, Outcome};
-use netaware_units::{BitRate, Span};
+use netaware_units::{BitRate, ByteCount, Span};
 
 use super::count::planned;
 use crate::report::{latency, outages};
@@ -35,11 +35,9 @@ pub(in crate::report) fn warnings(rounds: &[TcpRound]) -> Vec<String> {
                  the next one was not due in its time"
             ));
         }
-        if let Some(starved) = starved(round) {
+        if let Some(Starved { streams, why }) = starved(round) {
             let all = round.order.streams;
-            warnings.push(format!(
-                "{what}: {starved} of its {all} streams got nothing in its time: the path is too slow for so many"
-            ));
+            warnings.push(format!("{what}: {streams} of its {all} streams got nothing in its time: {why}"));
         }
         if let Some(late) = round.under_load().map(latency::held_up).filter(|late| *late > 0) {
             let most = latency::MAX_HELD_UP;
@@ -99,16 +97,34 @@ fn faster_than_asked(round: &TcpRound) -> Option<(BitRate, BitRate)> {
     (came.0 / 5 > asked.0 / 4).then_some((came, asked))
 }
 
-/// How many streams of a transfer that is whole got nothing while others did.
-fn starved(round: &TcpRound) -> Option<usize> {
+/// Streams of a transfer that got nothing while others did.
+#[derive(Debug, PartialEq, Eq)]
+struct Starved {
+    streams: usize,
+    why: &'static str,
+}
+
+/// The streams of a transfer that is whole which got nothing while others did.
+fn starved(round: &TcpRound) -> Option<Starved> {
     if round.order.bytes.is_some() {
         // A stream may move all of the bytes before another one has begun.
         return None;
     }
     let receiver = round.ended.tcp_receiver.as_ref().filter(|end| end.outcome == Outcome::Complete)?;
-    let starved = receiver.streams.iter().filter(|stream| stream.bytes.0 == 0).count();
-    Some(starved).filter(|starved| *starved > 0 && receiver.bytes.0 > 0)
+    let streams = receiver.streams.iter().filter(|stream| stream.bytes.0 == 0).count();
+    // All streams send their first window at once: a path that has carried as much as all of these
+    // did not let one of them wait because it is slow.
+    let is_slow = receiver.bytes.0 < FIRST_WINDOW.0 * u64::from(round.order.streams);
+    let why = if is_slow {
+        "the path is too slow for so many"
+    } else {
+        "their first packets were lost, or are still waiting"
+    };
+    (streams > 0 && receiver.bytes.0 > 0).then_some(Starved { streams, why })
 }
+
+/// Ten segments (RFC 6928 §2).
+const FIRST_WINDOW: ByteCount = ByteCount(10 * 1448);
 
 /// The longest time in which nothing came of a transfer that was to fill the path. Each end knows
 /// its own slices best: those of the other end travel, and are joined where little came.
@@ -132,4 +148,38 @@ pub(super) fn stalled(round: &TcpRound) -> Option<Stall> {
     }
     // Acknowledgements may wait on the way back while data arrive.
     (!unrest::contradicts(received, &stall)).then_some(stall)
+}
+
+#[cfg(test)]
+mod tests {
+    use netaware_record::{StreamEnd, TcpEnd};
+
+    use super::*;
+    use crate::bulk::Ended;
+    use crate::transfer::TcpOrder;
+
+    /// A stream at 6 Mbit/s whose first packets did not fit in a queue of 40 kB had a path that was
+    /// "too slow for so many".
+    #[test]
+    fn a_stream_whose_first_packets_were_lost_has_no_path_that_is_too_slow() {
+        let of = |carried: [u64; 4]| {
+            let stream = |bytes: u64| StreamEnd { bytes: ByteCount(bytes), ..StreamEnd::default() };
+            let end = TcpEnd {
+                bytes: ByteCount(carried.iter().sum()),
+                streams: carried.map(stream).to_vec(),
+                ..TcpEnd::default()
+            };
+            let order = TcpOrder { streams: 4, ..TcpOrder::new(Direction::Reverse, Span::from_millis(50)) };
+            let ended = Ended { tcp_receiver: Some(end), ..Ended::default() };
+            let found = starved(&TcpRound { order, ended, arrived: None, ran: None, load: None });
+            found.map(|it| (it.streams, it.why))
+        };
+        assert_eq!(
+            of([150_000, 0, 120_000, 90_000]),
+            Some((1, "their first packets were lost, or are still waiting"))
+        );
+        assert_eq!(of([14_480, 0, 13_032, 0]), Some((2, "the path is too slow for so many")));
+        assert_eq!(of([14_480, 1_448, 13_032, 1_448]), None);
+        assert_eq!(of([0; 4]), None);
+    }
 }
