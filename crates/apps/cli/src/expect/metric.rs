@@ -2,8 +2,8 @@
 
 use netaware_record::{
     DelaySummary, Direction, HostAbility, HostCall, Interval, LatencyResult, LoadedLatency, MatrixProtocol,
-    MatrixResult, OwdResult, OwdWay, Part, PathMetric, PathRate, RateBound, ReachProtocol, Record, TcpResult,
-    UdpResult, VersionResult, WaitHow,
+    MatrixResult, OwdResult, OwdWay, Part, PathMetric, PathRate, RateBound, ReachProtocol, ReachResult,
+    Record, TcpResult, UdpResult, VersionResult, WaitHow,
 };
 use netaware_units::{BitRate, ByteCount, Share, Span};
 
@@ -59,6 +59,10 @@ impl FollowedLoss {
             let (of, known) = (direction.name(), owd.known_share());
             (direction, Self { of, loss: way.loss, known, unit: "packets", whole: "path" })
         })
+    }
+
+    fn of_echoes(echo: &ReachResult) -> Self {
+        Self { of: "", loss: echo.loss, known: echo.known_share(), unit: "echoes", whole: "path" }
     }
 
     fn of_matrix(matrix: &MatrixResult) -> Self {
@@ -126,6 +130,7 @@ impl Metric {
                 let ways = v.owd.iter().flat_map(FollowedLoss::of_ways);
                 ways.filter(|(direction, _)| is_wanted(*direction)).map(|(_, loss)| loss).collect()
             }
+            Some("reach") => echoes(v).map(FollowedLoss::of_echoes).into_iter().collect(),
             Some("matrix") => {
                 let of_udp = v.matrix.iter().filter(|it| it.protocol == MatrixProtocol::Udp);
                 of_udp.map(FollowedLoss::of_matrix).collect()
@@ -368,8 +373,8 @@ pub(crate) static METRICS: &[Metric] = &[
             .collect()
     }),
     metric("reach.loss", Kind::Share, "reach: echoes without an answer", |v| {
-        let echo = v.reach_probes.iter().find(|it| it.protocol == ReachProtocol::Echo);
-        echo.and_then(|it| it.loss).map(|loss| ("", loss)).into_iter().collect()
+        let loss = echoes(v).and_then(|it| FollowedLoss::of_echoes(it).judged());
+        loss.map(|loss| ("", loss)).into_iter().collect()
     }),
     rate("reach.capacity", "reach: narrowest link there and back, roughly", |v| {
         let rates = v.reach_probes.iter().filter_map(|it| it.capacity.as_ref());
@@ -526,6 +531,10 @@ fn owd_loss(v: &VersionResult, only: Option<Direction>) -> Vec<(&'static str, f6
     let ways = v.owd.iter().flat_map(FollowedLoss::of_ways);
     let wanted = ways.filter(|(direction, _)| only.is_none_or(|only| only == *direction));
     wanted.filter_map(|(_, loss)| Some((loss.of, loss.judged()?))).collect()
+}
+
+fn echoes(v: &VersionResult) -> Option<&ReachResult> {
+    v.reach_probes.iter().find(|it| it.protocol == ReachProtocol::Echo)
 }
 
 /// Not measured where too much of the stream was not sent, or has a fate that nobody knows: the
@@ -685,6 +694,28 @@ mod tests {
         }
         assert!(loss.figures(&version).is_empty());
         assert!(loss.why_not_judged(&version).unwrap().contains("of its bytes were sent"));
+    }
+
+    /// "ICMP echo 54/54, 0 %" held, and 118 echoes had never left.
+    #[test]
+    fn loss_of_echoes_of_which_most_never_left_is_not_measured() {
+        let loss = Metric::named("reach.loss").unwrap();
+        let mut version = crate::render::fixture::reach().versions[0].clone();
+        let rows = [
+            // asked, not sent, want
+            (400, 0, Some(0.01)),
+            (90, 10, Some(0.01)),
+            (54, 118, None),
+        ];
+        for (asked, not_sent, want) in rows {
+            let echo = version.reach_probes.iter_mut().find(|it| it.protocol == ReachProtocol::Echo).unwrap();
+            (echo.asked, echo.not_sent) = (asked, not_sent);
+            let figures = loss.figures(&version);
+            assert_eq!(figures.first().map(|it| it.value), want, "{asked} asked, {not_sent} not sent");
+        }
+        let said = loss.why_not_judged(&version).unwrap();
+        assert!(said.starts_with("1.00 % lost, but only 31.4 % of its echoes were sent"), "{said}");
+        assert_eq!(Metric::named("reach.rtt").unwrap().why_not_judged(&version), None);
     }
 
     #[test]
