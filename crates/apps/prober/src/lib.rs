@@ -28,6 +28,7 @@ mod latency;
 mod lease;
 mod link;
 mod matrix;
+mod own_absence;
 mod owd;
 mod path;
 mod progress;
