@@ -19,6 +19,7 @@ use crate::careful::{self, Seen};
 use crate::echo::{EchoOrder, EchoRun, EchoSizes, Overdue};
 use crate::lane::{self, Lane, Renewed};
 use crate::lease;
+use crate::own_absence;
 use crate::progress::{Progress, Watch};
 use crate::queueing;
 use crate::report::{self, Findings};
@@ -78,25 +79,10 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
         gone: (0..turns_at_most).map(|_| None).collect(),
         slower: None,
     };
-    let (mut block, mut joined) = (0, 1);
-    while block < blocks {
-        let part = block..(block + joined).min(blocks);
-        block = part.end;
-        let waited = course.run(&part);
-        if waited > Span::ZERO && joined == 1 && block < blocks {
-            let most = needs.joined(blocks - block, course.lanes.iter().filter_map(Lane::duration_cap).min());
-            joined = (1..=most)
-                .rev()
-                .find(|joined| is_possible(request, &(block..block + joined), blocks))
-                .unwrap_or(1);
-            let times = i64::from((blocks - block).div_ceil(joined));
-            let rest = course.sending(blocks - block) + waited * times;
-            let why = format!("answers are missing, and each time {waited} is waited for them");
-            course.watch.announce_because(rest, &why);
-        }
-    }
+    let ((), away) = own_absence::watching(|| course.run_all());
     let gone = course.gone;
     drop(probes);
+    lanes.iter_mut().for_each(|lane| lane.note_own_absence(away));
     if !stop.is_raised() {
         for ((lane, found), gone) in lanes.iter_mut().zip(&mut findings).zip(gone) {
             break_off(lane, &mut found.idle, gone.as_ref());
@@ -138,6 +124,29 @@ impl Course<'_, '_> {
     fn sending(&self, blocks: u16) -> Span {
         let all = promise(self.request, self.lanes, self.probes, self.needs, self.blocks);
         all * i64::from(blocks) / i64::from(self.blocks.max(1))
+    }
+
+    /// Runs all blocks, several of them as one where waiting for lost answers takes the time.
+    fn run_all(&mut self) {
+        let (mut block, mut joined) = (0, 1);
+        while block < self.blocks {
+            let part = block..(block + joined).min(self.blocks);
+            block = part.end;
+            let waited = self.run(&part);
+            if waited <= Span::ZERO || joined != 1 || block >= self.blocks {
+                continue;
+            }
+            let cap = self.lanes.iter().filter_map(Lane::duration_cap).min();
+            let most = self.needs.joined(self.blocks - block, cap);
+            joined = (1..=most)
+                .rev()
+                .find(|joined| is_possible(self.request, &(block..block + joined), self.blocks))
+                .unwrap_or(1);
+            let times = i64::from((self.blocks - block).div_ceil(joined));
+            let rest = self.sending(self.blocks - block) + waited * times;
+            let why = format!("answers are missing, and each time {waited} is waited for them");
+            self.watch.announce_because(rest, &why);
+        }
     }
 
     /// Runs some blocks as one; how long answers that did not come were waited for.
