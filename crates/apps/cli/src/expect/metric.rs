@@ -2,8 +2,8 @@
 
 use netaware_record::{
     DelaySummary, Direction, HostAbility, HostCall, Interval, LatencyResult, LoadedLatency, MatrixProtocol,
-    MatrixResult, OwdResult, OwdWay, Part, PathMetric, PathRate, RateBound, ReachProtocol, ReachResult,
-    Record, TcpResult, UdpResult, VersionResult, WaitHow,
+    MatrixResult, Outcome, OwdResult, OwdWay, Part, PathMetric, PathRate, RateBound, ReachProtocol,
+    ReachResult, Record, TcpResult, UdpResult, VersionResult, WaitHow,
 };
 use netaware_units::{BitRate, ByteCount, Share, Span};
 
@@ -145,6 +145,22 @@ impl Metric {
         let was_never_there = v.unreachable.is_some() && !v.was_lost();
         let is_cut = |part: Part| !v.extent(part, &record.command).holds(record.outcome);
         !was_never_there && self.parts().into_iter().any(is_cut)
+    }
+
+    /// What was not measured over a version of what it speaks of, because the measurement was ended
+    /// on request; `None` where that was over by then, or was to go on until then.
+    pub(crate) fn cut_short(&self, v: &VersionResult, record: &Record) -> Option<String> {
+        if record.outcome != Outcome::Interrupted || v.unreachable.is_some() || has_no_end(record) {
+            return None;
+        }
+        let least = if self.name.ends_with("loss") { LEAST_KNOWN } else { 1.0 };
+        let name = v.version.name();
+        let mut cut = self.parts().into_iter().filter(|part| v.was_cut_short(*part, &record.command));
+        cut.find_map(|part| match of_count(v, part, record) {
+            Some((measured, planned)) => ((measured as f64) < planned as f64 * least)
+                .then(|| format!("only {measured} of {planned} over {name} were measured")),
+            None => Some(format!("{name} was not measured to its end")),
+        })
     }
 
     /// The parts of a version's result that it is read from; none if it speaks of the host.
@@ -531,6 +547,24 @@ fn owd_loss(v: &VersionResult, only: Option<Direction>) -> Vec<(&'static str, f6
     let ways = v.owd.iter().flat_map(FollowedLoss::of_ways);
     let wanted = ways.filter(|(direction, _)| only.is_none_or(|only| only == *direction));
     wanted.filter_map(|(_, loss)| Some((loss.of, loss.judged()?))).collect()
+}
+
+/// Whether it was to go on until a person ends it.
+fn has_no_end(record: &Record) -> bool {
+    let has = |name: &str| record.request.options.contains_key(name);
+    ["latency", "available"].contains(&record.command.as_str()) && !has("count") && !has("time")
+}
+
+/// How many were measured and how many were to be, where a number was asked for.
+fn of_count(v: &VersionResult, part: Part, record: &Record) -> Option<(u64, u64)> {
+    let planned = record.request.options.get("count")?.parse::<u64>().ok()?;
+    let measured = match part {
+        Part::RoundTrip => v.latency.as_ref()?.settled(),
+        Part::RoundTripOverTcp => v.latency_tcp.as_ref()?.settled(),
+        Part::OneWay => v.owd.as_ref().map(|owd| owd.sent.saturating_sub(owd.unknown))?,
+        _ => return None,
+    };
+    Some((measured, planned))
 }
 
 fn echoes(v: &VersionResult) -> Option<&ReachResult> {
