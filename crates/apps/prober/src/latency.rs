@@ -755,11 +755,19 @@ fn note_shortening(
 }
 
 /// Why requests go on for less time than was asked for. `margin` is what of a test is not spent on
-/// sending.
+/// sending, or more than that where at least half of a test is spent on it.
 fn shortening(cap: Span, margin: Span, longest: Span, asked: Span) -> String {
+    let around = "the wait for the last answers and the messages around it";
+    let why = if cap - margin < cap / 2 {
+        format!(
+            "and {around} may take {margin}: half of a test is left to them, so that the last answers may not be waited \
+             for to the end, and"
+        )
+    } else {
+        format!("of which {around} take up to {margin}:")
+    };
     format!(
-        "the responder's owner allows tests no longer than {cap}, of which the wait for the last answers and the \
-         messages around it take up to {margin}: requests go on for {longest} instead of {asked}"
+        "the responder's owner allows tests no longer than {cap}, {why} requests go on for {longest} instead of {asked}"
     )
 }
 
@@ -1090,11 +1098,22 @@ mod tests {
             LatencyRequest { count: None, time: Some(ms(1500)), ..LatencyRequest::new(Target::new("::1")) };
         let needs = Needs::of(&request, &[], 1);
         let said = shortening(ms(2000), needs.margin, needs.longest(ms(2000)), ms(1500));
-        assert!(
-            said.contains("the wait for the last answers and the messages around it take up to 1.25 s"),
-            "{said}"
-        );
+        let want = "the wait for the last answers and the messages around it may take 1.25 s: half of a test";
+        assert!(said.contains(want), "{said}");
         assert!(said.ends_with("requests go on for 1.00 s instead of 1.50 s"), "{said}");
+        let said = shortening(ms(4000), needs.margin, needs.longest(ms(4000)), ms(9000));
+        let want = "no longer than 4.00 s, of which the wait for the last answers and the messages around it take up to \
+                    1.25 s: requests go on for 2.75 s instead of 9.00 s";
+        assert!(said.ends_with(want), "{said}");
+    }
+
+    /// "No longer than 1.00 s, of which ... up to 1.37 s: requests go on for 500 ms."
+    #[test]
+    fn a_sum_of_times_that_is_longer_than_a_test_may_be_is_not_said_to_be_part_of_it() {
+        let ms = Span::from_millis;
+        let said = shortening(ms(1000), ms(1370), ms(500), ms(6000));
+        assert!(!said.contains("of which") && said.contains("half of a test is left to them"), "{said}");
+        assert!(said.ends_with("requests go on for 500 ms instead of 6.00 s"), "{said}");
     }
 
     #[test]

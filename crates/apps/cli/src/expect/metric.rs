@@ -93,7 +93,7 @@ impl Metric {
     pub(crate) fn why_not_judged(&self, v: &VersionResult) -> Option<String> {
         let untold = self.losses(v).into_iter().filter(|it| it.known < LEAST_KNOWN);
         let said = untold.filter_map(|it| {
-            let (loss, known) = (figures::percent(it.loss?), figures::percent(it.known));
+            let (loss, known) = (figures::percent(it.loss?), percent_below(it.known, LEAST_KNOWN));
             let said = format!(
                 "{} {loss} lost, but only {known} of its {} were sent and followed: too few to judge the {} by",
                 it.of, it.unit, it.whole
@@ -549,6 +549,19 @@ fn owd_loss(v: &VersionResult, only: Option<Direction>) -> Vec<(&'static str, f6
     wanted.filter_map(|(_, loss)| Some((loss.of, loss.judged()?))).collect()
 }
 
+/// A share that is below another one, with so many digits that it does not look like it.
+fn percent_below(share: f64, limit: f64) -> String {
+    let shown = |decimals: usize| format!("{:.decimals$}", share * 100.0);
+    let is_below = |text: &String| text.parse::<f64>().is_ok_and(|percent| percent < limit * 100.0);
+    if is_below(&shown(1)) {
+        return figures::percent(share);
+    }
+    format!("{} %", (2..MOST_DECIMALS).map(shown).find(is_below).unwrap_or_else(|| shown(MOST_DECIMALS)))
+}
+
+/// More say nothing of a count.
+const MOST_DECIMALS: usize = 9;
+
 /// Whether it was to go on until a person ends it.
 fn has_no_end(record: &Record) -> bool {
     let has = |name: &str| record.request.options.contains_key(name);
@@ -750,6 +763,13 @@ mod tests {
         let said = loss.why_not_judged(&version).unwrap();
         assert!(said.starts_with("1.00 % lost, but only 31.4 % of its echoes were sent"), "{said}");
         assert_eq!(Metric::named("reach.rtt").unwrap().why_not_judged(&version), None);
+    }
+
+    /// "Only 90.0 % of its packets were sent", where the rule is at least 90 %.
+    #[test]
+    fn a_share_below_the_least_that_is_judged_is_not_rounded_up_to_it() {
+        let said = [448.0 / 498.0, 0.899_999, 0.298, 0.05].map(|share| percent_below(share, LEAST_KNOWN));
+        assert_eq!(said, ["89.96 %", "89.9999 %", "29.8 %", "5.00 %"]);
     }
 
     #[test]
