@@ -120,7 +120,10 @@ impl Threshold {
             .filter(|it| wanted(it.version))
             .filter_map(|it| Some(format!("{} {}", it.version.name(), self.metric.why_not_judged(it)?)));
         let untold: Vec<String> = untold.collect();
-        let held = !figures.is_empty() && all_hold && broken.is_empty() && untold.is_empty();
+        let cut = record.versions.iter().filter(|it| wanted(it.version));
+        let cut: Vec<String> = cut.filter_map(|it| self.metric.cut_short(it, record)).collect();
+        let is_whole = broken.is_empty() && cut.is_empty();
+        let held = !figures.is_empty() && all_hold && is_whole && untold.is_empty();
         let shown = |(who, figure, bound): &(String, f64, RateBound)| {
             let side = match bound {
                 RateBound::None => "",
@@ -134,6 +137,10 @@ impl Threshold {
             if all.is_empty() { "no such figure was measured".to_owned() } else { all.join(", ") };
         if !broken.is_empty() && !figures.is_empty() {
             found = format!("{found} ({} was not measured to its end)", broken.join(" and "));
+        }
+        if !cut.is_empty() && !figures.is_empty() {
+            let what = cut.join(" and ");
+            found = format!("{found} (not judged: {what}, because it was ended on request)");
         }
         Expectation { text: self.text.clone(), held, found }
     }
@@ -209,6 +216,49 @@ mod tests {
         record.versions[0].udp[0].outcome = netaware_record::Outcome::Failed;
         assert!(!threshold("udp.loss<100%").judge(&record).held);
         assert!(threshold("rtt.p50<1s").judge(&record).held && threshold("tcp>1M").judge(&record).held);
+    }
+
+    /// `loss<1%` held over 89 of 600 requests, and `tcp>1M` over a rate marked as partial.
+    #[test]
+    fn a_threshold_does_not_hold_over_what_a_person_ended_before_its_end() {
+        use netaware_record::Outcome::Interrupted;
+        let mut record = fixture::latency();
+        record.versions.truncate(1);
+        record.outcome = Interrupted;
+        let name = record.versions[0].version.name();
+        let judge = |record: &Record, text: &str| text.parse::<Threshold>().unwrap().judge(record);
+        let measured = |record: &mut Record, requests: u64, options: &[(&str, &str)]| {
+            let latency = record.versions[0].latency.as_mut().unwrap();
+            (latency.sent, latency.received, latency.lost) = (requests, requests, 0);
+            (latency.unknown, latency.not_sent) = (0, 0);
+            record.versions[0].latency_tcp = None;
+            let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            record.request.options = options.collect();
+        };
+        measured(&mut record, 89, &[("count", "600")]);
+        let judged = judge(&record, "loss<1%");
+        let want = format!(
+            "{name} 0 % (not judged: only 89 of 600 over {name} were measured, because it was ended on request)"
+        );
+        assert!(!judged.held && judged.found == want, "{judged:?}");
+        // A share of losses is judged where 90 % are known; a time is that of all.
+        measured(&mut record, 550, &[("count", "600")]);
+        assert!(judge(&record, "loss<1%").held && !judge(&record, "rtt.p50<1s").held);
+        measured(&mut record, 600, &[("count", "600")]);
+        assert!(judge(&record, "rtt.p50<1s").held);
+        measured(&mut record, 89, &[("time", "6.00 s")]);
+        let judged = judge(&record, "loss<1%");
+        assert!(!judged.held && judged.found.contains("was not measured to its end, because"), "{judged:?}");
+        // It was to go on until then.
+        measured(&mut record, 89, &[]);
+        assert!(judge(&record, "loss<1%").held && judge(&record, "rtt.p50<1s").held);
+
+        let mut record = fixture::tcp();
+        assert!(judge(&record, "tcp>1k").held);
+        record.outcome = Interrupted;
+        record.versions.iter_mut().flat_map(|it| &mut it.tcp).for_each(|it| it.outcome = Interrupted);
+        let judged = judge(&record, "tcp>1k");
+        assert!(!judged.held && judged.found.contains("because it was ended on request"), "{judged:?}");
     }
 
     #[test]

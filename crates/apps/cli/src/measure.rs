@@ -95,10 +95,12 @@ impl Measurement<'_> {
         signals::listen(&stop, move |event| status.tell(event))?;
         let mut record = measure(target, &stop, &mut |progress| live.show(&progress));
         let shown = live.finish();
+        let is_unread = has_reader_gone(live.take_failure().as_ref());
         drop(own);
         record.label.clone_from(&self.output.label);
         self.judge(&mut record);
-        let printed = print(&record, self.output, &sink, paint, shown);
+        // Its reader ended it, and knows why there is not more.
+        let printed = if is_unread { Ok(()) } else { print(&record, self.output, &sink, paint, shown) };
         keep(&record, self.output, &sink);
         Exit::from(record.conclusion()).once_printed(printed)
     }
@@ -155,6 +157,11 @@ impl Measurement<'_> {
         let path = self.output.store.clone().map_or_else(netaware_store::default_path, Ok)?;
         Ok(Store::open_existing(path)?)
     }
+}
+
+/// Whether it was the reader of standard output because of whom no more could be shown.
+pub(crate) fn has_reader_gone(failure: Option<&io::Error>) -> bool {
+    failure.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Where results of a command go.
@@ -274,6 +281,14 @@ mod tests {
         };
         record.expectations = vec![expectation("rtt.p50<1s", true), expectation("rtt.p99<1ns", false)];
         assert_eq!(render::text::missed_lines(&record), ["FAILED  rtt.p99<1ns  (IPv4 212 us)"]);
+    }
+
+    /// `--format ndjson | head -1` had "error: the measurement failed before its end".
+    #[test]
+    fn a_reader_who_has_gone_is_not_told_that_the_measurement_failed() {
+        let error = |kind: io::ErrorKind| io::Error::from(kind);
+        assert!(has_reader_gone(Some(&error(io::ErrorKind::BrokenPipe))));
+        assert!(!has_reader_gone(Some(&error(io::ErrorKind::StorageFull))) && !has_reader_gone(None));
     }
 
     #[test]

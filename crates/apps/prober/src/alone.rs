@@ -13,6 +13,7 @@ use netaware_stats::ceasing::Ceased;
 use netaware_units::Span;
 
 use crate::broke_off;
+use crate::own_absence;
 use crate::progress::{Progress, Watch};
 use crate::report;
 use crate::request::Target;
@@ -75,7 +76,9 @@ impl Alone<'_> {
                     if let Some(socket) = open(target, destination, &mut result, &mut warnings) {
                         let (result, watch) = (&mut result, &mut watch);
                         let mut turn = Turn { socket, destination, time, result, stop, watch };
-                        over(&mut turn);
+                        let ((), away) = own_absence::watching(|| over(&mut turn));
+                        let stopped = own_absence::in_words(away, "what was due then was not asked");
+                        warnings.extend(stopped.map(|text| format!("{}: {text}", version.name())));
                         let local = turn.socket.local();
                         turn.result.local = local.map(|local| local.to_string());
                         locals.extend(local);

@@ -13,6 +13,7 @@ use crate::attach;
 use crate::echo::{EchoFlow, EchoOrder, EchoRun, EchoSizes, Overdue};
 use crate::heavy_loss;
 use crate::link::standstill::{Standstill, Standstills};
+use crate::own_absence;
 use crate::progress::{Progress, Watch};
 use crate::report;
 use crate::request::Target;
@@ -168,6 +169,17 @@ impl Lane {
                 "this host did not run netaware for {away} (it was suspended or stopped, or had no CPU time); what was \
                  due then was not sent, and what arrived then may have been dropped here"
             ));
+        }
+    }
+
+    /// Flags a measurement during which this host was not there for a time that is too short for
+    /// the session to notice it.
+    pub(crate) fn note_own_absence(&mut self, away: Span) {
+        self.note_absence();
+        let is_told = self.warnings.iter().any(|warning| warning.contains(own_absence::DID_NOT_RUN));
+        let then = "what was due then was not sent or left late";
+        if let Some(said) = own_absence::in_words(away, then).filter(|_| self.is_alive() && !is_told) {
+            self.warn(&said);
         }
     }
 

@@ -19,6 +19,7 @@ use crate::careful::{self, Seen};
 use crate::echo::{EchoOrder, EchoRun, EchoSizes, Overdue};
 use crate::lane::{self, Lane, Renewed};
 use crate::lease;
+use crate::own_absence;
 use crate::progress::{Progress, Watch};
 use crate::queueing;
 use crate::report::{self, Findings};
@@ -78,25 +79,10 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
         gone: (0..turns_at_most).map(|_| None).collect(),
         slower: None,
     };
-    let (mut block, mut joined) = (0, 1);
-    while block < blocks {
-        let part = block..(block + joined).min(blocks);
-        block = part.end;
-        let waited = course.run(&part);
-        if waited > Span::ZERO && joined == 1 && block < blocks {
-            let most = needs.joined(blocks - block, course.lanes.iter().filter_map(Lane::duration_cap).min());
-            joined = (1..=most)
-                .rev()
-                .find(|joined| is_possible(request, &(block..block + joined), blocks))
-                .unwrap_or(1);
-            let times = i64::from((blocks - block).div_ceil(joined));
-            let rest = course.sending(blocks - block) + waited * times;
-            let why = format!("answers are missing, and each time {waited} is waited for them");
-            course.watch.announce_because(rest, &why);
-        }
-    }
+    let ((), away) = own_absence::watching(|| course.run_all());
     let gone = course.gone;
     drop(probes);
+    lanes.iter_mut().for_each(|lane| lane.note_own_absence(away));
     if !stop.is_raised() {
         for ((lane, found), gone) in lanes.iter_mut().zip(&mut findings).zip(gone) {
             break_off(lane, &mut found.idle, gone.as_ref());
@@ -138,6 +124,29 @@ impl Course<'_, '_> {
     fn sending(&self, blocks: u16) -> Span {
         let all = promise(self.request, self.lanes, self.probes, self.needs, self.blocks);
         all * i64::from(blocks) / i64::from(self.blocks.max(1))
+    }
+
+    /// Runs all blocks, several of them as one where waiting for lost answers takes the time.
+    fn run_all(&mut self) {
+        let (mut block, mut joined) = (0, 1);
+        while block < self.blocks {
+            let part = block..(block + joined).min(self.blocks);
+            block = part.end;
+            let waited = self.run(&part);
+            if waited <= Span::ZERO || joined != 1 || block >= self.blocks {
+                continue;
+            }
+            let cap = self.lanes.iter().filter_map(Lane::duration_cap).min();
+            let most = self.needs.joined(self.blocks - block, cap);
+            joined = (1..=most)
+                .rev()
+                .find(|joined| is_possible(self.request, &(block..block + joined), self.blocks))
+                .unwrap_or(1);
+            let times = i64::from((self.blocks - block).div_ceil(joined));
+            let rest = self.sending(self.blocks - block) + waited * times;
+            let why = format!("answers are missing, and each time {waited} is waited for them");
+            self.watch.announce_because(rest, &why);
+        }
     }
 
     /// Runs some blocks as one; how long answers that did not come were waited for.
@@ -746,11 +755,19 @@ fn note_shortening(
 }
 
 /// Why requests go on for less time than was asked for. `margin` is what of a test is not spent on
-/// sending.
+/// sending, or more than that where at least half of a test is spent on it.
 fn shortening(cap: Span, margin: Span, longest: Span, asked: Span) -> String {
+    let around = "the wait for the last answers and the messages around it";
+    let why = if cap - margin < cap / 2 {
+        format!(
+            "and {around} may take {margin}: half of a test is left to them, so that the last answers may not be waited \
+             for to the end, and"
+        )
+    } else {
+        format!("of which {around} take up to {margin}:")
+    };
     format!(
-        "the responder's owner allows tests no longer than {cap}, of which the wait for the last answers and the \
-         messages around it take up to {margin}: requests go on for {longest} instead of {asked}"
+        "the responder's owner allows tests no longer than {cap}, {why} requests go on for {longest} instead of {asked}"
     )
 }
 
@@ -1081,11 +1098,22 @@ mod tests {
             LatencyRequest { count: None, time: Some(ms(1500)), ..LatencyRequest::new(Target::new("::1")) };
         let needs = Needs::of(&request, &[], 1);
         let said = shortening(ms(2000), needs.margin, needs.longest(ms(2000)), ms(1500));
-        assert!(
-            said.contains("the wait for the last answers and the messages around it take up to 1.25 s"),
-            "{said}"
-        );
+        let want = "the wait for the last answers and the messages around it may take 1.25 s: half of a test";
+        assert!(said.contains(want), "{said}");
         assert!(said.ends_with("requests go on for 1.00 s instead of 1.50 s"), "{said}");
+        let said = shortening(ms(4000), needs.margin, needs.longest(ms(4000)), ms(9000));
+        let want = "no longer than 4.00 s, of which the wait for the last answers and the messages around it take up to \
+                    1.25 s: requests go on for 2.75 s instead of 9.00 s";
+        assert!(said.ends_with(want), "{said}");
+    }
+
+    /// "No longer than 1.00 s, of which ... up to 1.37 s: requests go on for 500 ms."
+    #[test]
+    fn a_sum_of_times_that_is_longer_than_a_test_may_be_is_not_said_to_be_part_of_it() {
+        let ms = Span::from_millis;
+        let said = shortening(ms(1000), ms(1370), ms(500), ms(6000));
+        assert!(!said.contains("of which") && said.contains("half of a test is left to them"), "{said}");
+        assert!(said.ends_with("requests go on for 500 ms instead of 6.00 s"), "{said}");
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod lease;
 mod link;
 mod matrix;
 mod owd;
+mod own_absence;
 mod path;
 mod progress;
 mod queueing;

@@ -24,6 +24,7 @@ use crate::careful::{self, Seen};
 use crate::echo::EchoSizes;
 use crate::lane::{self, Lane};
 use crate::lease;
+use crate::own_absence;
 use crate::path;
 use crate::progress::{Progress, Watch};
 use crate::report::{self, Findings};
@@ -59,51 +60,55 @@ pub fn matrix(request: &MatrixRequest, stop: &StopFlag, progress: &mut dyn FnMut
     }
     watch.review(course.to_come(&lanes), "the path carries less than its transfers need to be quick");
     let mut drain = Drain::default();
-    for round in 0..request.runs {
-        for (at, step) in steps.iter().enumerate() {
-            let order = lane::turns(lanes.len(), round.wrapping_add(at as u16));
-            for index in order {
-                let is_over = stop.is_raised() || !lanes[index].is_alive();
-                if is_over || course.ledgers[index].leaves_out(at) {
+    let all_rounds = || {
+        for round in 0..request.runs {
+            for (at, step) in steps.iter().enumerate() {
+                let order = lane::turns(lanes.len(), round.wrapping_add(at as u16));
+                for index in order {
+                    let is_over = stop.is_raised() || !lanes[index].is_alive();
+                    if is_over || course.ledgers[index].leaves_out(at) {
+                        course.passes(index, round, at);
+                        continue;
+                    }
+                    // A cell of each kind and size has shown what transfers take.
+                    if round > 0 {
+                        watch.review_both(course.to_come(&lanes), SLOWER);
+                    } else {
+                        watch.review(course.to_come(&lanes), SLOWER);
+                    }
+                    // What datagrams have left in the path's queues is in nobody's way any more.
+                    drain.wait(stop);
+                    let needed = needed(request, lanes[index].round_trip());
+                    let left = (expected - watch.done()).max(needed);
+                    lane::keep_reserved(&mut lanes, needed, left, stop, &mut watch);
                     course.passes(index, round, at);
-                    continue;
+                    let (lane, ledger) = (&mut lanes[index], &mut course.ledgers[index]);
+                    if stop.is_raised() || !lane.is_alive() {
+                        continue;
+                    }
+                    watch.phase(step.to_string(), Some(lane.version));
+                    let began_at = watch.done();
+                    let run = transfer_of(lane, &request.target, *step, request.patience, stop, &mut watch);
+                    if stop.is_raised() && run.is_none() {
+                        continue;
+                    }
+                    ledger.enter(lane, at, round, run);
+                    if let Some(rate) = ledger.carried.filter(|_| step.protocol == MatrixProtocol::Udp) {
+                        drain.begins(step.on_the_wire(), rate, connect_time(lane));
+                    }
+                    let took = watch.done() - began_at;
+                    let planned = takes(*step, connect_time(lane), ledger.carried, request.patience);
+                    if !stop.is_raised() {
+                        explain(lane, ledger, *step, request, &mut watch);
+                    }
+                    course.paces[index].took(took, planned);
                 }
-                // A cell of each kind and size has shown what transfers take.
-                if round > 0 {
-                    watch.review_both(course.to_come(&lanes), SLOWER);
-                } else {
-                    watch.review(course.to_come(&lanes), SLOWER);
-                }
-                // What datagrams have left in the path's queues is in nobody's way any more.
-                drain.wait(stop);
-                let needed = needed(request, lanes[index].round_trip());
-                let left = (expected - watch.done()).max(needed);
-                lane::keep_reserved(&mut lanes, needed, left, stop, &mut watch);
-                course.passes(index, round, at);
-                let (lane, ledger) = (&mut lanes[index], &mut course.ledgers[index]);
-                if stop.is_raised() || !lane.is_alive() {
-                    continue;
-                }
-                watch.phase(step.to_string(), Some(lane.version));
-                let began_at = watch.done();
-                let run = transfer_of(lane, &request.target, *step, request.patience, stop, &mut watch);
-                if stop.is_raised() && run.is_none() {
-                    continue;
-                }
-                ledger.enter(lane, at, round, run);
-                if let Some(rate) = ledger.carried.filter(|_| step.protocol == MatrixProtocol::Udp) {
-                    drain.begins(step.on_the_wire(), rate, connect_time(lane));
-                }
-                let took = watch.done() - began_at;
-                let planned = takes(*step, connect_time(lane), ledger.carried, request.patience);
-                if !stop.is_raised() {
-                    explain(lane, ledger, *step, request, &mut watch);
-                }
-                course.paces[index].took(took, planned);
             }
         }
-    }
+    };
+    let ((), away) = own_absence::watching(all_rounds);
     for (lane, ledger) in lanes.iter_mut().zip(course.ledgers) {
+        lane.note_own_absence(away);
         if !stop.is_raised() {
             ledger.shortfalls().iter().for_each(|what| lane.warn(what));
         }

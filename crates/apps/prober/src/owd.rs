@@ -6,7 +6,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
 use netaware_engine::NotSent;
-use netaware_io::absence::Absence;
 use netaware_io::stamp::{self, IfSilent, StampOptions, StampRun, StampRunError};
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::{self, ZonedIp};
@@ -25,6 +24,7 @@ use netaware_wire::stamp::ErrorEstimate;
 use crate::broke_off;
 use crate::careful;
 use crate::dial::dial_until;
+use crate::own_absence;
 use crate::progress::{Progress, Watch};
 use crate::queueing;
 use crate::report;
@@ -495,46 +495,25 @@ fn all(
     let local = netaware_host::clock::read();
     let (local, starts_at) = (&local, clock::now());
     let (tell, told) = channel();
-    let (end, ended) = channel::<()>();
-    thread::scope(|scope| {
-        let away = scope.spawn(move || away_until(&ended));
-        let start = |(index, (to, request)): (usize, (&Option<SocketAddr>, &OwdRequest))| {
-            let (to, request) = ((*to)?, request.clone());
-            let apart = request.interval / 2 * i64::try_from(index).unwrap_or(0);
-            let tell = tell.clone();
-            Some(scope.spawn(move || {
-                clock::sleep_until(starts_at + apart.min(Span::from_secs(1)));
-                over(&request, to, local, stop, &tell)
-            }))
-        };
-        let started: Vec<_> = addresses.iter().zip(each).enumerate().map(start).collect();
-        drop(tell);
-        let flows = addresses.iter().flatten().count();
-        announce_patience(request, flows, starts_at, &told, watch);
-        let flows = started.into_iter().map(|flow| flow.and_then(|flow| flow.join().ok())).collect();
-        drop(end);
-        (flows, away.join().unwrap_or_default())
-    })
-}
-
-/// For how long this host did not run the program until the other end of the channel is gone.
-fn away_until(ended: &Receiver<()>) -> Span {
-    let waits = || ended.recv_timeout(LOOKS_EVERY.to_std()) == Err(RecvTimeoutError::Timeout);
-    away_while(clock::now, waits)
-}
-
-/// The same by a clock, where `waits` takes [`LOOKS_EVERY`] and says whether it goes on.
-fn away_while(now: impl Fn() -> Mono, mut waits: impl FnMut() -> bool) -> Span {
-    let mut absence = Absence::longer_than(NOTICEABLE_ABSENCE);
-    loop {
-        absence.begin_anew();
-        absence.sleeps_until(now() + LOOKS_EVERY);
-        let goes_on = waits();
-        absence.look(now());
-        if !goes_on {
-            return absence.total();
-        }
-    }
+    let run = || {
+        thread::scope(|scope| {
+            let start = |(index, (to, request)): (usize, (&Option<SocketAddr>, &OwdRequest))| {
+                let (to, request) = ((*to)?, request.clone());
+                let apart = request.interval / 2 * i64::try_from(index).unwrap_or(0);
+                let tell = tell.clone();
+                Some(scope.spawn(move || {
+                    clock::sleep_until(starts_at + apart.min(Span::from_secs(1)));
+                    over(&request, to, local, stop, &tell)
+                }))
+            };
+            let started: Vec<_> = addresses.iter().zip(each).enumerate().map(start).collect();
+            drop(tell);
+            let flows = addresses.iter().flatten().count();
+            announce_patience(request, flows, starts_at, &told, watch);
+            started.into_iter().map(|flow| flow.and_then(|flow| flow.join().ok())).collect()
+        })
+    };
+    own_absence::watching(run)
 }
 
 /// Says beforehand where the last answers are waited for longer than was promised: as soon as an
@@ -849,15 +828,11 @@ fn queued_or_moved(version: IpVersion, interval: Span, asked: u64, rtts_ns: &[f6
 /// not sent because it was too late for them then.
 fn stopped_in_words(away: Span, overdue: u64) -> Option<String> {
     let due = match overdue {
-        _ if away <= Span::ZERO => return None,
         0 => "what was due then left late".to_owned(),
         1 => "one packet that was due then was not sent".to_owned(),
         many => format!("{many} packets that were due then were not sent"),
     };
-    Some(format!(
-        "this host did not run netaware for {away} (it was suspended or stopped); {due}, and what arrived then may \
-         have been dropped here"
-    ))
+    own_absence::in_words(away, &due)
 }
 
 /// The same number on all systems that we know.
@@ -865,10 +840,6 @@ const ECONNREFUSED: i32 = 111;
 const PHASE: &str = "one-way delay";
 const OWN_QUEUE: &str = "the packets queued behind each other: their delays, and losses by the dozen, are those of a queue that grew \
      meanwhile; a longer --interval would not fill it";
-/// A busy host lets a thread wait for less.
-const NOTICEABLE_ABSENCE: Span = Span::from_millis(500);
-/// How often it is looked for an absence of this host.
-const LOOKS_EVERY: Span = Span::from_millis(250);
 /// A responder is looked for so long where nothing shows that the path is a far one.
 const LOOK_PATIENCE: Span = Span::from_millis(2500);
 /// A longer wait for an advice is of no use.
@@ -876,8 +847,6 @@ const LONGEST_LOOK: Span = Span::from_secs(8);
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use super::*;
 
     #[test]
@@ -915,23 +884,6 @@ mod tests {
         let late = stopped_in_words(Span::from_secs(3), 0).unwrap();
         assert!(late.contains("what was due then left late"), "{late}");
         assert_eq!(stopped_in_words(Span::ZERO, 200), None, "it was busy with something else");
-    }
-
-    #[test]
-    fn a_host_that_runs_all_the_time_was_not_away() {
-        // By how much each look comes late.
-        let away = |late_ms: &[i64]| {
-            let (now, mut late) = (Cell::new(Mono(1)), late_ms.iter());
-            let waits = || {
-                let Some(late) = late.next() else { return false };
-                now.set(now.get() + LOOKS_EVERY + Span::from_millis(*late));
-                true
-            };
-            away_while(|| now.get(), waits)
-        };
-        assert_eq!(away(&[0, 1, 0, 100, 499, 0, 499]), Span::ZERO);
-        // Some of that this thread may really have waited for a core.
-        assert!(away(&[0, 3000, 0]) > Span::from_secs(1));
     }
 
     /// A responder at the end of a path of 3 s was not found, and its owner was asked to start it;

@@ -592,6 +592,8 @@ fn warnings_of(versions: &[VersionResult], outcome: Outcome) -> Vec<String> {
             let why = it.remarks.iter().find(|remark| remark.starts_with("no echo of"))?;
             Some(format!("{name}: {why}"))
         }));
+        let kept_in = result.reach_probes.iter().filter_map(reach::kept_in);
+        warnings.extend(kept_in.map(|warning| format!("{name}: {warning}")));
         let silent = hole::explains(result);
         let ended = result.tcp.iter().filter(|tcp| !(silent && tcp.carried_nothing()));
         warnings.extend(ends::warnings(ended).into_iter().map(|warning| format!("{name}: {warning}")));

@@ -102,6 +102,32 @@ impl VersionResult {
         if is_shortened { Extent::Shortened } else { Extent::Whole }
     }
 
+    /// Whether a part that has results was cut short in a record that was ended on request: a figure
+    /// of it is not that of what was asked for. **Biased** towards doubt where nothing says that
+    /// the part was over by then.
+    pub fn was_cut_short(&self, part: Part, command: &str) -> bool {
+        let is_without = |part: Part| self.ends(part).is_empty();
+        match part {
+            Part::Connects => false,
+            Part::Tcp(only) | Part::Udp(only) => {
+                let mut ends = self.ends(part).into_iter();
+                let of = |way| if matches!(part, Part::Tcp(_)) { Part::Tcp(way) } else { Part::Udp(way) };
+                // The rest of what was asked for may not have begun.
+                let may_lack_a_way = only.is_none()
+                    && (command != "test"
+                        || is_without(of(Some(Direction::Forward)))
+                        || is_without(of(Some(Direction::Reverse))));
+                self.has_results(part)
+                    && (may_lack_a_way || ends.any(|(outcome, _)| outcome == Outcome::Interrupted))
+            }
+            // Transfers come after idle requests.
+            Part::RoundTrip | Part::RoundTripOverTcp => {
+                self.has_results(part) && is_without(Part::Tcp(None)) && is_without(Part::Udp(None))
+            }
+            _ => self.has_results(part),
+        }
+    }
+
     /// Whether the throughput that could not be measured may have been this one. The phase does not
     /// say which protocol and direction it had.
     fn may_have_failed(&self, part: Part, command: &str) -> bool {
@@ -303,6 +329,26 @@ mod tests {
         let of = VersionResult { udp: vec![udp(DOWN, Outcome::Failed)], ..version() };
         assert_eq!(of.extent(Part::Udp(Some(DOWN)), "udp"), Extent::Partial(BROKE_OFF));
         assert!(of.broke_off());
+    }
+
+    /// `tcp>1M` held on a rate that was marked as partial.
+    #[test]
+    fn a_part_that_was_being_measured_when_a_person_ended_it_was_cut_short() {
+        let cut = VersionResult { tcp: vec![tcp(UP, Outcome::Interrupted)], ..version() };
+        let is_cut = |of: &VersionResult, part, command| of.was_cut_short(part, command);
+        assert!(is_cut(&cut, Part::Tcp(Some(UP)), "tcp") && is_cut(&cut, Part::Tcp(None), "tcp"));
+        assert!(!is_cut(&cut, Part::Tcp(Some(DOWN)), "tcp"), "it has no figure");
+        let first = VersionResult {
+            latency: Some(requests("latency")),
+            tcp: vec![tcp(UP, Outcome::Complete), tcp(DOWN, Outcome::Complete)],
+            udp: vec![udp(UP, Outcome::Interrupted)],
+            ..version()
+        };
+        assert!(!is_cut(&first, Part::RoundTrip, "test") && !is_cut(&first, Part::Tcp(None), "test"));
+        assert!(is_cut(&first, Part::Udp(None), "test") && is_cut(&first, Part::Udp(Some(UP)), "test"));
+        let idle = VersionResult { latency: Some(requests("latency")), ..version() };
+        assert!(is_cut(&idle, Part::RoundTrip, "latency") && is_cut(&idle, Part::RoundTrip, "test"));
+        assert!(!is_cut(&idle, Part::RoundTripOverTcp, "latency") && !is_cut(&idle, Part::Connects, "test"));
     }
 
     #[test]

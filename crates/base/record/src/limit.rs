@@ -95,14 +95,15 @@ impl Limit {
     }
 
     /// The words shown to people. The evidence alone shows that the responder's owner granted a
-    /// lower rate than was requested: the verdict is the same.
+    /// lower rate than was requested: the verdict is the same. Of several rounds the evidence begins
+    /// with the round's number.
     pub fn name(&self) -> &'static str {
-        let is_granted = self.by == LimitedBy::RequestedRate && self.evidence.starts_with(OWNER_ALLOWS);
+        let is_granted = self.by == LimitedBy::RequestedRate && self.evidence.contains(OWNER_ALLOWS);
         if is_granted { "granted rate" } else { self.by.name() }
     }
 }
 
-/// How the evidence begins if the responder's owner lowered the rate. Saved records have it.
+/// What the evidence says if the responder's owner lowered the rate. Saved records have it.
 const OWNER_ALLOWS: &str = "the responder's owner allows no more than";
 
 #[cfg(test)]
@@ -116,6 +117,9 @@ mod tests {
         let evidence = "the responder's owner allows no more than 2.00 Mbit/s, which was reached";
         assert_eq!((granted.by, granted.evidence.as_str()), (LimitedBy::RequestedRate, evidence));
         assert_eq!(granted.name(), "granted rate");
+        // `test` had "requested rate" there: it has several rounds.
+        let of_round = Limit::new(LimitedBy::RequestedRate, format!("in round 2 of 3: {evidence}"));
+        assert_eq!(of_round.name(), "granted rate");
         assert_eq!(Limit::new(LimitedBy::RequestedRate, "as planned").name(), "requested rate");
         assert_eq!(Limit::new(LimitedBy::Network, evidence).name(), "network");
     }

@@ -102,6 +102,14 @@ pub struct ReachResult {
     pub remarks: Vec<String>,
 }
 
+impl ReachResult {
+    /// Share of the questions that were to be sent of which it is known what became of them, 0..=1.
+    pub fn known_share(&self) -> f64 {
+        let planned = f64::from(self.asked) + f64::from(self.not_sent);
+        if planned > 0.0 { f64::from(self.asked) / planned } else { 0.0 }
+    }
+}
+
 /// Losses within bursts whose neighbours were answered, told apart by the identification that the
 /// host counts up per answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -86,10 +86,12 @@ impl Host {
         signals::listen(&stop, move |event| status.tell(event))?;
         let found = netaware_prober::host(&self.request(), &stop, &mut |progress| live.show(&progress));
         live.finish();
+        let is_unread = measure::has_reader_gone(live.take_failure().as_ref());
         let mut record: Record = found.context("--interface")?;
         record.label.clone_from(&output.label);
         measure::judge(&mut record, output);
-        let printed = measure::print(&record, output, &sink, paint, false);
+        let print = || measure::print(&record, output, &sink, paint, false);
+        let printed = if is_unread { Ok(()) } else { print() };
         let is_new = record.ability.as_ref().is_some_and(|ability| !ability.origin.cached);
         if is_new {
             measure::keep(&record, output, &sink);

@@ -2,8 +2,8 @@
 
 use netaware_record::{
     DelaySummary, Direction, HostAbility, HostCall, Interval, LatencyResult, LoadedLatency, MatrixProtocol,
-    MatrixResult, OwdResult, OwdWay, Part, PathMetric, PathRate, RateBound, ReachProtocol, Record, TcpResult,
-    UdpResult, VersionResult, WaitHow,
+    MatrixResult, Outcome, OwdResult, OwdWay, Part, PathMetric, PathRate, RateBound, ReachProtocol,
+    ReachResult, Record, TcpResult, UdpResult, VersionResult, WaitHow,
 };
 use netaware_units::{BitRate, ByteCount, Share, Span};
 
@@ -61,6 +61,10 @@ impl FollowedLoss {
         })
     }
 
+    fn of_echoes(echo: &ReachResult) -> Self {
+        Self { of: "", loss: echo.loss, known: echo.known_share(), unit: "echoes", whole: "path" }
+    }
+
     fn of_matrix(matrix: &MatrixResult) -> Self {
         let runs = || matrix.cells.iter().flat_map(|cell| cell.runs.iter().map(move |run| (cell, run)));
         let planned: ByteCount = runs().map(|(cell, _)| cell.bytes).sum();
@@ -89,7 +93,7 @@ impl Metric {
     pub(crate) fn why_not_judged(&self, v: &VersionResult) -> Option<String> {
         let untold = self.losses(v).into_iter().filter(|it| it.known < LEAST_KNOWN);
         let said = untold.filter_map(|it| {
-            let (loss, known) = (figures::percent(it.loss?), figures::percent(it.known));
+            let (loss, known) = (figures::percent(it.loss?), percent_below(it.known, LEAST_KNOWN));
             let said = format!(
                 "{} {loss} lost, but only {known} of its {} were sent and followed: too few to judge the {} by",
                 it.of, it.unit, it.whole
@@ -126,6 +130,7 @@ impl Metric {
                 let ways = v.owd.iter().flat_map(FollowedLoss::of_ways);
                 ways.filter(|(direction, _)| is_wanted(*direction)).map(|(_, loss)| loss).collect()
             }
+            Some("reach") => echoes(v).map(FollowedLoss::of_echoes).into_iter().collect(),
             Some("matrix") => {
                 let of_udp = v.matrix.iter().filter(|it| it.protocol == MatrixProtocol::Udp);
                 of_udp.map(FollowedLoss::of_matrix).collect()
@@ -140,6 +145,22 @@ impl Metric {
         let was_never_there = v.unreachable.is_some() && !v.was_lost();
         let is_cut = |part: Part| !v.extent(part, &record.command).holds(record.outcome);
         !was_never_there && self.parts().into_iter().any(is_cut)
+    }
+
+    /// What was not measured over a version of what it speaks of, because the measurement was ended
+    /// on request; `None` where that was over by then, or was to go on until then.
+    pub(crate) fn cut_short(&self, v: &VersionResult, record: &Record) -> Option<String> {
+        if record.outcome != Outcome::Interrupted || v.unreachable.is_some() || has_no_end(record) {
+            return None;
+        }
+        let least = if self.name.ends_with("loss") { LEAST_KNOWN } else { 1.0 };
+        let name = v.version.name();
+        let mut cut = self.parts().into_iter().filter(|part| v.was_cut_short(*part, &record.command));
+        cut.find_map(|part| match of_count(v, part, record) {
+            Some((measured, planned)) => ((measured as f64) < planned as f64 * least)
+                .then(|| format!("only {measured} of {planned} over {name} were measured")),
+            None => Some(format!("{name} was not measured to its end")),
+        })
     }
 
     /// The parts of a version's result that it is read from; none if it speaks of the host.
@@ -368,8 +389,8 @@ pub(crate) static METRICS: &[Metric] = &[
             .collect()
     }),
     metric("reach.loss", Kind::Share, "reach: echoes without an answer", |v| {
-        let echo = v.reach_probes.iter().find(|it| it.protocol == ReachProtocol::Echo);
-        echo.and_then(|it| it.loss).map(|loss| ("", loss)).into_iter().collect()
+        let loss = echoes(v).and_then(|it| FollowedLoss::of_echoes(it).judged());
+        loss.map(|loss| ("", loss)).into_iter().collect()
     }),
     rate("reach.capacity", "reach: narrowest link there and back, roughly", |v| {
         let rates = v.reach_probes.iter().filter_map(|it| it.capacity.as_ref());
@@ -526,6 +547,41 @@ fn owd_loss(v: &VersionResult, only: Option<Direction>) -> Vec<(&'static str, f6
     let ways = v.owd.iter().flat_map(FollowedLoss::of_ways);
     let wanted = ways.filter(|(direction, _)| only.is_none_or(|only| only == *direction));
     wanted.filter_map(|(_, loss)| Some((loss.of, loss.judged()?))).collect()
+}
+
+/// A share that is below another one, with so many digits that it does not look like it.
+fn percent_below(share: f64, limit: f64) -> String {
+    let shown = |decimals: usize| format!("{:.decimals$}", share * 100.0);
+    let is_below = |text: &String| text.parse::<f64>().is_ok_and(|percent| percent < limit * 100.0);
+    if is_below(&shown(1)) {
+        return figures::percent(share);
+    }
+    format!("{} %", (2..MOST_DECIMALS).map(shown).find(is_below).unwrap_or_else(|| shown(MOST_DECIMALS)))
+}
+
+/// More say nothing of a count.
+const MOST_DECIMALS: usize = 9;
+
+/// Whether it was to go on until a person ends it.
+fn has_no_end(record: &Record) -> bool {
+    let has = |name: &str| record.request.options.contains_key(name);
+    ["latency", "available"].contains(&record.command.as_str()) && !has("count") && !has("time")
+}
+
+/// How many were measured and how many were to be, where a number was asked for.
+fn of_count(v: &VersionResult, part: Part, record: &Record) -> Option<(u64, u64)> {
+    let planned = record.request.options.get("count")?.parse::<u64>().ok()?;
+    let measured = match part {
+        Part::RoundTrip => v.latency.as_ref()?.settled(),
+        Part::RoundTripOverTcp => v.latency_tcp.as_ref()?.settled(),
+        Part::OneWay => v.owd.as_ref().map(|owd| owd.sent.saturating_sub(owd.unknown))?,
+        _ => return None,
+    };
+    Some((measured, planned))
+}
+
+fn echoes(v: &VersionResult) -> Option<&ReachResult> {
+    v.reach_probes.iter().find(|it| it.protocol == ReachProtocol::Echo)
 }
 
 /// Not measured where too much of the stream was not sent, or has a fate that nobody knows: the
@@ -685,6 +741,35 @@ mod tests {
         }
         assert!(loss.figures(&version).is_empty());
         assert!(loss.why_not_judged(&version).unwrap().contains("of its bytes were sent"));
+    }
+
+    /// "ICMP echo 54/54, 0 %" held, and 118 echoes had never left.
+    #[test]
+    fn loss_of_echoes_of_which_most_never_left_is_not_measured() {
+        let loss = Metric::named("reach.loss").unwrap();
+        let mut version = crate::render::fixture::reach().versions[0].clone();
+        let rows = [
+            // asked, not sent, want
+            (400, 0, Some(0.01)),
+            (90, 10, Some(0.01)),
+            (54, 118, None),
+        ];
+        for (asked, not_sent, want) in rows {
+            let echo = version.reach_probes.iter_mut().find(|it| it.protocol == ReachProtocol::Echo).unwrap();
+            (echo.asked, echo.not_sent) = (asked, not_sent);
+            let figures = loss.figures(&version);
+            assert_eq!(figures.first().map(|it| it.value), want, "{asked} asked, {not_sent} not sent");
+        }
+        let said = loss.why_not_judged(&version).unwrap();
+        assert!(said.starts_with("1.00 % lost, but only 31.4 % of its echoes were sent"), "{said}");
+        assert_eq!(Metric::named("reach.rtt").unwrap().why_not_judged(&version), None);
+    }
+
+    /// "Only 90.0 % of its packets were sent", where the rule is at least 90 %.
+    #[test]
+    fn a_share_below_the_least_that_is_judged_is_not_rounded_up_to_it() {
+        let said = [448.0 / 498.0, 0.899_999, 0.298, 0.05].map(|share| percent_below(share, LEAST_KNOWN));
+        assert_eq!(said, ["89.96 %", "89.9999 %", "29.8 %", "5.00 %"]);
     }
 
     #[test]

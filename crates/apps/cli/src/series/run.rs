@@ -239,7 +239,10 @@ impl Series<'_> {
             planned: self.plan.planned,
             point: values.into_iter().collect(),
         });
-        frame.judge(&mut record);
+        // A point that a person cut short says nothing of the others, which were judged.
+        if !is_interrupted || index == 0 {
+            frame.judge(&mut record);
+        }
         self.keep(&record);
         self.tally.point(index, &record);
         self.remember(&record);

@@ -5,7 +5,6 @@ use std::net::{TcpStream, UdpSocket};
 use std::sync::mpsc::Sender;
 
 use netaware_host::{CpuSnapshot, DropSnapshot};
-use netaware_io::absence::Absence;
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, tcp, udp_stream};
@@ -16,6 +15,7 @@ use netaware_units::{Mono, Span};
 use netaware_wire::control::{TcpPlan, UdpPlan};
 
 use super::{BulkPlan, Ended, Tick};
+use crate::own_absence::watching;
 use crate::session::Session;
 
 /// What a transfer moves its data over.
@@ -143,35 +143,6 @@ pub(super) fn move_data(
         (Attached::Flow { .. }, BulkPlan::Tcp(_)) => Local::TcpSender(TcpEnd::default()),
     }
 }
-
-/// Does the work of a thread, and looks beside it for how long the program did not run meanwhile.
-fn watching<T>(work: impl FnOnce() -> T) -> (T, Span) {
-    let over = StopFlag::new();
-    std::thread::scope(|scope| {
-        let look = || {
-            let mut absence = Absence::longer_than(NOTICEABLE);
-            while !over.is_raised() {
-                absence.begin_anew();
-                absence.sleeps_until(clock::now() + LOOKS_EVERY);
-                std::thread::park_timeout(LOOKS_EVERY.to_std());
-                absence.look(clock::now());
-            }
-            absence.total()
-        };
-        let watch = std::thread::Builder::new().name("absence".into()).spawn_scoped(scope, look).ok();
-        let done = work();
-        over.raise();
-        let away = watch.and_then(|watch| {
-            watch.thread().unpark();
-            watch.join().ok()
-        });
-        (done, away.unwrap_or_default())
-    })
-}
-
-/// As at a receiver.
-const NOTICEABLE: Span = Span::from_millis(200);
-const LOOKS_EVERY: Span = Span::from_millis(50);
 
 pub(super) fn options_of_tcp(base: &SocketOptions, plan: &TcpPlan) -> SocketOptions {
     SocketOptions {

@@ -129,8 +129,17 @@ fn note_not_sent(result: &mut ReachResult, refused: Option<i32>) {
     }
     result.flags.push("not_sent".to_owned());
     let why = refused.map(|errno| format!(": {}", super::refusal(errno))).unwrap_or_default();
-    result.remarks.push(format!("{} not sent by this host{why}", result.not_sent));
+    result.remarks.push(format!("{}{NOT_SENT}{why}", result.not_sent));
 }
+
+/// What to warn of where questions never left this host: the loss is a share of the others.
+pub(super) fn kept_in(result: &ReachResult) -> Option<String> {
+    let why = result.remarks.iter().find(|remark| remark.contains(NOT_SENT))?;
+    Some(format!("{}: {why}", result.protocol.name()))
+}
+
+/// How the remark on such questions goes on after their number.
+const NOT_SENT: &str = " not sent by this host";
 
 /// That others used this host while it asked: every time is in doubt, and said once.
 fn tell(disturbance: &Disturbance, results: &mut [ReachResult]) {
@@ -446,7 +455,11 @@ mod tests {
             note_not_sent(&mut said, Some(1));
             assert_eq!((said.asked, said.not_sent, &said.flags[..]), (0, 2, &["not_sent".to_owned()][..]));
             assert!(said.remarks.len() == 1 && said.remarks[0].starts_with("2 not sent by this host: "));
+            let warning = kept_in(&said).unwrap();
+            assert!(warning.starts_with("TCP SYN: 2 not sent by this host: "), "{warning}");
         }
+        let all_left = of_tcp(IpVersion::V4, &TcpPort::default(), None, Span::from_secs(3));
+        assert_eq!(kept_in(&all_left), None);
     }
 
     /// On a path of 2 Mbit/s with a queue of 4 s IPv6 had a capacity from five pairs, and IPv4 had

@@ -35,12 +35,12 @@ impl Reach {
         };
         answers.waited = answers.waited.max(self.waiting);
         for (told, length) in report.probes.iter().zip(&self.lengths) {
-            if matches!(told.fate, Fate::NotSent | Fate::TooBig(_)) {
-                answers.not_sent += u32::from(told.fate == Fate::NotSent);
+            if self.stopped && matches!(told.fate, Fate::NotSent | Fate::Silent) {
+                // It was not sent any more, or its answer was not waited for.
                 continue;
             }
-            if self.stopped && told.fate == Fate::Silent {
-                // Its answer was not waited for.
+            if matches!(told.fate, Fate::NotSent | Fate::TooBig(_)) {
+                answers.not_sent += u32::from(told.fate == Fate::NotSent);
                 continue;
             }
             answers.asked += 1;

@@ -40,4 +40,5 @@ pub(super) const REACH: &[Column<ReachResult>] = &[
     ("queue_reverse_p50_ns", |r| optional(r.queues.as_ref().map(|it| it.reverse.median.0))),
     ("queue_reverse_p90_ns", |r| optional(r.queues.as_ref().map(|it| it.reverse.p90.0))),
     ("queue_resolution_ns", |r| optional(r.queues.as_ref().map(|it| it.resolution.0))),
+    ("not_sent", |r| r.not_sent.to_string()),
 ];
