@@ -365,7 +365,7 @@ fn wait_until(at: Mono, afterwards: Span, stop: &StopFlag, watch: &mut Watch<'_>
         );
     }
     while clock::now() < at && !stop.is_raised() {
-        clock::sleep_until(at.min(clock::now() + LOOKS_EVERY / 10));
+        clock::sleep_until(at.min(clock::now() + STOP_SEEN_WITHIN));
     }
 }
 
@@ -844,6 +844,8 @@ const OWN_QUEUE: &str = "the packets queued behind each other: their delays, and
 const LOOK_PATIENCE: Span = Span::from_millis(2500);
 /// A longer wait for an advice is of no use.
 const LONGEST_LOOK: Span = Span::from_secs(8);
+/// A stop is noticed so soon while a queue drains.
+const STOP_SEEN_WITHIN: Span = Span::from_millis(25);
 
 #[cfg(test)]
 mod tests {
