@@ -343,7 +343,7 @@ impl Careful {
         }
         let is_wide = answer.rate.hi > WIDE * answer.rate.lo && answer.rate.lo > LEAST_RATE;
         let is_told = has(&answer, |flag| *flag == Flag::Ambiguous);
-        if answer.bound == Bound::None && is_wide && is_told && self.came().lost() > 0.0 {
+        if answer.bound == Bound::None && is_wide && is_told && self.is_doubtful() {
             // Where packets are lost, what passed may not last, and nothing is known of the middle.
             // Otherwise the answer that fits best stays, with the interval of all.
             answer.bound = Bound::AtLeast;
@@ -352,6 +352,11 @@ impl Careful {
             answer.rate.estimate = answer.rate.lo.min(answer.rate.estimate);
         }
         answer
+    }
+
+    /// Whether packets were lost, or a test of the answer came at less in the end.
+    fn is_doubtful(&self) -> bool {
+        self.came().lost() > 0.0 || self.method.as_ref().is_some_and(|method| method.may_not_last())
     }
 
     /// So much is lost, and not in one stretch, that it may be chance's or a policer's.

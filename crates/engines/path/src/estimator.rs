@@ -37,6 +37,12 @@ pub trait Estimator {
         false
     }
 
+    /// Whether a test of the answer came at a lower rate in the end, and what held it back cannot be
+    /// told: the answer may not last.
+    fn may_not_last(&self) -> bool {
+        false
+    }
+
     /// What is known so far; `None` as long as nothing is.
     fn answer(&self) -> Option<Estimate>;
 
@@ -62,6 +68,10 @@ impl<E: Estimator + ?Sized> Estimator for Box<E> {
 
     fn prolong(&mut self, limit: Span) -> bool {
         (**self).prolong(limit)
+    }
+
+    fn may_not_last(&self) -> bool {
+        (**self).may_not_last()
     }
 
     fn answer(&self) -> Option<Estimate> {
@@ -100,6 +110,10 @@ mod tests {
             limit > Span(1)
         }
 
+        fn may_not_last(&self) -> bool {
+            true
+        }
+
         fn answer(&self) -> Option<Estimate> {
             let (bound, flags) = (Bound::None, Vec::new());
             Some(Estimate { rate: RATE, bound, method: "known", bytes: 1, packets: 1, took: Span(1), flags })
@@ -116,9 +130,9 @@ mod tests {
 
     fn all_of(
         mut method: impl Estimator,
-    ) -> (Step, Option<Estimate>, Option<TightLink>, Vec<RateMode>, bool) {
-        let goes_on = method.prolong(Span(2));
-        (method.next(Mono(7)), method.answer(), method.tight_link(), method.modes(), goes_on)
+    ) -> (Step, Option<Estimate>, Option<TightLink>, Vec<RateMode>, [bool; 2]) {
+        let says = [method.prolong(Span(2)), method.may_not_last()];
+        (method.next(Mono(7)), method.answer(), method.tight_link(), method.modes(), says)
     }
 
     #[test]

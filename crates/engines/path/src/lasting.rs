@@ -83,8 +83,6 @@ enum Stage {
         rate: f64,
         peak: f64,
         arrived: f64,
-        /// Packets were dropped without a queue before them.
-        drops: bool,
     },
     /// A bucket that holds back trains of this rate, bit/s, is being drained and read: so many
     /// trains for each of the rates.
@@ -100,9 +98,8 @@ enum Stage {
 enum Found {
     /// A bucket: the rate that its credit buys, and what lasts, bit/s.
     Bucket { peak: f64, lasts: Interval, bound: Bound },
-    /// It came at this rate in the end, and what held it back cannot be told, bit/s; and whether
-    /// packets were dropped, which [`crate::careful`] judges.
-    Unclear { arrived: f64, drops: bool },
+    /// It came at this rate in the end, and what held it back cannot be told, bit/s.
+    Unclear(f64),
 }
 
 impl<M: Estimator> Lasting<M> {
@@ -263,7 +260,7 @@ impl<M: Estimator> Lasting<M> {
         if tail.by > HELD && (drops || steady.steps_down() || steady.has_knee()) {
             // Beside dropped ones packets pass no faster than the link behind carries them.
             let peak = if drops { steady.passes().map_or(rate, |passes| passes.min(rate)) } else { rate };
-            self.stage = Stage::Held { rate, peak, arrived: tail.rate / tail.by, drops };
+            self.stage = Stage::Held { rate, peak, arrived: tail.rate / tail.by };
         }
     }
 
@@ -283,7 +280,7 @@ impl<M: Estimator> Lasting<M> {
         let stretches = [high, middle, low].map(|part| part.stretch(0.2, 1.0));
         self.found = match stretches {
             [Some(high), Some(middle), Some(low)] if !by_chance => {
-                line(peak, &[high, middle, low], lost > 0.0, self.metric)
+                line(peak, &[high, middle, low], self.metric)
             }
             _ => None,
         };
@@ -300,12 +297,12 @@ impl<M: Estimator> Estimator for Lasting<M> {
         if self.begin.is_none() {
             (self.begin, self.earning) = (Some(now), now);
         }
-        if let Stage::Held { rate, peak, arrived, drops } = self.stage {
+        if let Stage::Held { rate, peak, arrived } = self.stage {
             self.measure_on(now);
             if let Some(step) = self.drained(now, rate, peak, arrived) {
                 return step;
             }
-            self.found = Some(Found::Unclear { arrived, drops });
+            self.found = Some(Found::Unclear(arrived));
         }
         let Stage::Measuring { check_at } = self.stage else { return Step::Done };
         match (self.every, check_at) {
@@ -356,6 +353,10 @@ impl<M: Estimator> Estimator for Lasting<M> {
         }
     }
 
+    fn may_not_last(&self) -> bool {
+        matches!(self.found, Some(Found::Unclear(_)))
+    }
+
     fn answer(&self) -> Option<Estimate> {
         let mut answer = self.method.answer()?;
         answer.bytes += self.bytes;
@@ -371,12 +372,8 @@ impl<M: Estimator> Estimator for Lasting<M> {
                 answer.flags.push(Flag::Shaped { peak });
                 (answer.rate, answer.bound) = (lasts, bound);
             }
-            Some(Found::Unclear { arrived, drops }) => {
+            Some(Found::Unclear(arrived)) => {
                 answer.rate.lo = answer.rate.lo.min(arrived);
-                if answer.bound == Bound::None && answer.rate.hi > WIDE * arrived && !drops {
-                    // Nothing is known of the middle.
-                    (answer.bound, answer.rate.estimate) = (Bound::AtLeast, answer.rate.lo);
-                }
                 if !answer.flags.contains(&Flag::Ambiguous) {
                     answer.flags.push(Flag::Ambiguous);
                 }
@@ -396,8 +393,6 @@ impl<M: Estimator> Estimator for Lasting<M> {
     }
 }
 
-/// Answers that are so far apart have nothing in the middle.
-const WIDE: f64 = 4.0;
 /// Bytes of a steady train: more than most credits.
 const BYTES: f64 = 300_000.0;
 /// But so long at least, s, since credits grow with rates, and batches must be many; and not more

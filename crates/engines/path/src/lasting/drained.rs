@@ -6,9 +6,9 @@ use super::steady::Stretch;
 use super::{Found, Metric};
 use crate::Bound;
 
-/// What a line through the stretches says, of which packets were dropped or not. `None` if it is
-/// that of a link which carries `peak`, bit/s.
-pub(super) fn line(peak: f64, parts: &[Stretch; 3], drops: bool, metric: Metric) -> Option<Found> {
+/// What a line through the stretches says. `None` if it is that of a link which carries `peak`,
+/// bit/s.
+pub(super) fn line(peak: f64, parts: &[Stretch; 3], metric: Metric) -> Option<Found> {
     let weight = |part: &Stretch| part.error.powi(-2);
     let sum = |of: &dyn Fn(&Stretch) -> f64| parts.iter().map(|part| weight(part) * of(part)).sum::<f64>();
     let all = sum(&|_| 1.0);
@@ -24,7 +24,7 @@ pub(super) fn line(peak: f64, parts: &[Stretch; 3], drops: bool, metric: Metric)
     let as_of_a_link = 1.0 / (LOWER * peak);
     let is_steep = least > as_of_a_link;
     if !is_steep {
-        return (most > as_of_a_link).then_some(Found::Unclear { arrived, drops });
+        return (most > as_of_a_link).then_some(Found::Unclear(arrived));
     }
     let capacity = 1.0 / slope;
     let (value, error) = match metric {

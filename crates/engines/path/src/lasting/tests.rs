@@ -163,7 +163,7 @@ fn a_bucket_that_is_found_replaces_the_methods_own_peak_and_none_of_its_other_fl
 fn three_rates(by: [f64; 3], error: f64, metric: Metric) -> Option<Found> {
     let [slow, middle, fast] = by;
     let parts = [(4.0, slow), (6.0, middle), (8.0, fast)].map(|(rate, by)| Stretch { rate, by, error });
-    line(10.0, &parts, false, metric)
+    line(10.0, &parts, metric)
 }
 
 #[test]
@@ -187,10 +187,7 @@ fn a_line_through_three_rates_tells_a_bucket_or_what_is_not_known_of_it() {
     // Too rough for a figure: 3.2 bit/s came of the slowest.
     is_told(bucket, 0.1, Metric::Capacity, [3.2, 3.2, 4.0], Bound::AtLeast);
     is_told(bucket, 0.1, Metric::Available, [3.2, 0.0, 3.2], Bound::AtMost);
-    assert_eq!(
-        three_rates(bucket, 1.0, Metric::Capacity),
-        Some(Found::Unclear { arrived: 3.2, drops: false })
-    );
+    assert_eq!(three_rates(bucket, 1.0, Metric::Capacity), Some(Found::Unclear(3.2)));
     // No slope: what was lost is lost by chance.
     assert_eq!(three_rates([1.1; 3], 0.01, Metric::Capacity), None);
 }
