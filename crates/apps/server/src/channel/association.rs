@@ -24,7 +24,7 @@ use str0m::{Candidate, Event, IceConnectionState, IceCreds, Input, Output, Rtc, 
 
 use super::doors::{Door, Packet};
 use super::ledger::Ledger;
-use super::ports::Ports;
+use super::ports::{Ports, unlabelled};
 use crate::reflector::Reflector;
 use crate::stream_socket;
 
@@ -242,17 +242,17 @@ impl Association {
     fn feed(&mut self, bytes: &[u8], arrival: Arrival) -> Result<(), Gone> {
         // What is no packet of WebRTC, comes from elsewhere, or proves nothing, has never come.
         let Some(kind) = Guest::of(bytes) else { return Ok(()) };
-        if !self.ports.may_read(kind, arrival.from) {
+        let source = unlabelled(arrival.from);
+        if !self.ports.may_read(kind, source) {
             return Ok(());
         }
         let Ok(contents) = DatagramRecv::try_from(bytes) else { return Ok(()) };
-        let received =
-            Receive { proto: Protocol::Udp, source: arrival.from, destination: self.candidate, contents };
+        let received = Receive { proto: Protocol::Udp, source, destination: self.candidate, contents };
         let input = Input::Receive(clock::instant(clock::now()), received);
         if !self.rtc.accepts(&input) {
             return Ok(());
         }
-        self.ports.recognised(kind, arrival.from, bytes.len());
+        self.ports.recognised(kind, source, bytes.len());
         self.rtc.handle_input(input)?;
         self.drain_for(Some(arrival))
     }

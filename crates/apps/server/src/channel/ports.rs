@@ -29,6 +29,18 @@ pub(super) fn host_of(address: SocketAddr) -> ZonedIp {
     if needs_zone(ip) { ZonedIp::of(address) } else { ip.into() }
 }
 
+/// The address without a flow label, which a connected socket has in the address of its peer and an
+/// unconnected one has not.
+pub(super) fn unlabelled(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V6(mut v6) => {
+            v6.set_flowinfo(0);
+            v6.into()
+        }
+        SocketAddr::V4(_) => address,
+    }
+}
+
 /// What one channel knows about its page's ports.
 #[derive(Debug)]
 pub(super) struct Ports {
@@ -216,6 +228,16 @@ mod tests {
         assert_eq!(host("[fe80::1%3]:1"), host("[fe80::1%3]:2"));
         assert_ne!(host("[fe80::1%3]:1"), host("[fe80::1%4]:1"));
         assert_eq!(host("[2001:db8::1%3]:1"), host("[2001:db8::1]:1"), "a zone that means nothing");
+    }
+
+    #[test]
+    fn a_connected_socket_with_a_flow_label_is_still_heard() {
+        let plain: SocketAddr = "[2001:db8::1]:1".parse().unwrap();
+        let SocketAddr::V6(mut labelled) = plain else { panic!("IPv6") };
+        labelled.set_flowinfo(7);
+        assert_ne!(SocketAddr::V6(labelled), plain);
+        assert_eq!(unlabelled(labelled.into()), plain);
+        assert_eq!(unlabelled(at(PAGE, 1)), at(PAGE, 1));
     }
 
     /// Whatever comes in whatever order: nothing leaves for another address, DTLS has one
