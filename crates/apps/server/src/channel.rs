@@ -2,23 +2,25 @@
 //!
 //! ```text
 //! browser                        reflector                        courier, a thread for each flow
-//!   | STUN (ufrag, proof)  ──►      | a known ufrag?         ──►     |  the right proof? this address may be answered
+//!   | STUN (ufrag, proof)  ──►      | its ufrag, its IP?     ──►     |  the right proof? this port may be answered
 //!   |    ◄─────────────────────────────────────────────────────────  |  answer
-//!   | DTLS, SCTP           ──►      | of such an address?    ──►     |  handshakes
+//!   | DTLS, SCTP           ──►      | of such a port?        ──►     |  handshakes
 //!   | datagrams            ────────────────────────────────────►     |  once the channel is open: a socket of its own,
 //!   |                                                                |  connected, so the kernel sorts from here on
 //! ```
 //!
 //! Inside the channel travel the datagrams of docs/protocol.md §4, one in a message, and reports
-//! are the same. All of WebRTC is a library's ([`association`]), which does no I/O; nothing is sent
-//! to an address before its STUN request has proven that it knows the password, which went over the
-//! control connection. What cannot be seen here: copies (DTLS drops them), and what comes after
-//! SCTP has given it up (docs/methods/data-channel.md).
+//! are the same. All of WebRTC is a library's ([`association`]), which does no I/O; which addresses
+//! it hears and where it sends to is ours to decide ([`ports`]): only the IP address of the control
+//! connection, which TCP has proven, and only the port that held the handshake. What cannot be seen
+//! here: copies (DTLS drops them), and what comes after SCTP has given it up
+//! (docs/methods/data-channel.md).
 
 mod association;
 mod courier;
 mod doors;
 mod ledger;
+mod ports;
 mod sender;
 
 use std::io;
@@ -113,6 +115,8 @@ pub(crate) struct Belonging {
     pub(crate) header: HeaderFields,
     /// Where the page's control connection came in: the channel will, too.
     pub(crate) local: SocketAddr,
+    /// Where it came from: the channel's datagrams come from the same IP address.
+    pub(crate) peer: SocketAddr,
     /// Interfaces whose drops count.
     pub(crate) interfaces: Vec<String>,
     /// Held as long as the channel lives.
@@ -134,8 +138,9 @@ pub(crate) fn open(
         pwd: format!("{first}{second}"),
         fingerprint: certificate.fingerprint.clone(),
     };
-    let (door, packets) = reflector.doors().open(&ours.ufrag);
-    let ends = Ends { ours: ours.clone(), theirs: theirs.clone(), local: belonging.local };
+    let page = ports::host_of(belonging.peer);
+    let (door, packets) = reflector.doors().open(page, &ours.ufrag);
+    let ends = Ends { ours: ours.clone(), theirs: theirs.clone(), local: belonging.local, page };
     let options = match &purpose {
         Use::Stream(plan) => rig::udp_options(plan, belonging.header),
         Use::Echo { dscp, .. } => rig::header_options(HeaderFields { dscp: *dscp, ..belonging.header }),

@@ -78,8 +78,7 @@ impl Reflector {
         &self.doors
     }
 
-    /// Sends for a data channel, to an address that has proven itself, from the one that it spoke
-    /// to.
+    /// Sends for a data channel, to a port of its page's address, from the one that it spoke to.
     pub(crate) fn send_from(&self, bytes: &[u8], to: SocketAddr, from: Option<IpAddr>) -> io::Result<()> {
         self.set(HeaderFields::default());
         self.socket.send_to(bytes, to, from)

@@ -13,8 +13,10 @@ use std::sync::mpsc::Receiver;
 use netaware_io::clock;
 use netaware_io::options::SocketOptions;
 use netaware_io::probe_socket::{Arrival, ProbeSocket, Stamping, is_refusal};
+use netaware_io::zone::ZonedIp;
 use netaware_units::{Mono, Span};
 use netaware_wire::control::{ChannelEnd, MAX_CHANNEL_PAYLOAD};
+use netaware_wire::webrtc::Guest;
 use str0m::channel::{ChannelConfig, ChannelId, Reliability};
 use str0m::config::{CryptoProvider, DtlsCert, Fingerprint};
 use str0m::net::{DatagramRecv, Protocol, Receive, Transmit};
@@ -22,6 +24,7 @@ use str0m::{Candidate, Event, IceConnectionState, IceCreds, Input, Output, Rtc, 
 
 use super::doors::{Door, Packet};
 use super::ledger::Ledger;
+use super::ports::{Ports, unlabelled};
 use crate::reflector::Reflector;
 use crate::stream_socket;
 
@@ -51,6 +54,8 @@ pub(super) struct Ends {
     pub(super) ours: ChannelEnd,
     pub(super) theirs: ChannelEnd,
     pub(super) local: SocketAddr,
+    /// The host of the page, which its control connection has proven.
+    pub(super) page: ZonedIp,
 }
 
 /// Why an association came to its end.
@@ -77,15 +82,14 @@ pub(super) struct Association {
     is_open: bool,
     is_gone: bool,
     reflector: Arc<Reflector>,
-    /// Connected to the address that the browser has chosen, once the channel is open.
+    /// Connected to the port that the handshake was held with, once the channel is open.
     socket: Option<(SocketAddr, ProbeSocket)>,
     options: SocketOptions,
     door: Door,
     packets: Receiver<Packet>,
     /// This end as the library knows it.
     candidate: SocketAddr,
-    /// The latest destination of what is no STUN: where the browser is.
-    peer: Option<SocketAddr>,
+    ports: Ports,
     /// The address here that the browser speaks to.
     local: Option<IpAddr>,
     /// When the library wants to be called.
@@ -142,7 +146,7 @@ impl Association {
             door,
             packets,
             candidate,
-            peer: None,
+            ports: Ports::new(ends.page),
             local: None,
             due: now,
             inbox: VecDeque::new(),
@@ -168,6 +172,12 @@ impl Association {
     /// Datagrams and messages that this host has dropped.
     pub(super) fn drops(&self) -> u64 {
         self.door.dropped() + self.overflow + self.socket.as_ref().map_or(0, |(_, socket)| socket.drops())
+    }
+
+    /// Datagrams that were dropped unread because of the port that they came from, and those of
+    /// addresses of no page, of all channels of this socket.
+    pub(super) fn refused(&self) -> (u64, u64) {
+        (self.ports.refused(), self.door.foreign())
     }
 
     /// Waits for what comes first: a datagram, the library's timer, or `until`; at most
@@ -230,14 +240,19 @@ impl Association {
     }
 
     fn feed(&mut self, bytes: &[u8], arrival: Arrival) -> Result<(), Gone> {
-        // What is no packet of WebRTC, or proves nothing, has never come.
+        // What is no packet of WebRTC, comes from elsewhere, or proves nothing, has never come.
+        let Some(kind) = Guest::of(bytes) else { return Ok(()) };
+        let source = unlabelled(arrival.from);
+        if !self.ports.may_read(kind, source) {
+            return Ok(());
+        }
         let Ok(contents) = DatagramRecv::try_from(bytes) else { return Ok(()) };
-        let received =
-            Receive { proto: Protocol::Udp, source: arrival.from, destination: self.candidate, contents };
+        let received = Receive { proto: Protocol::Udp, source, destination: self.candidate, contents };
         let input = Input::Receive(clock::instant(clock::now()), received);
         if !self.rtc.accepts(&input) {
             return Ok(());
         }
+        self.ports.recognised(kind, source, bytes.len());
         self.rtc.handle_input(input)?;
         self.drain_for(Some(arrival))
     }
@@ -270,6 +285,7 @@ impl Association {
 
     fn on(&mut self, event: Event, arrival: Option<Arrival>) {
         match event {
+            Event::Connected => self.ports.handshake_finished(),
             Event::ChannelOpen(..) => self.is_open = true,
             Event::ChannelData(data) => match arrival {
                 Some(arrival) if self.inbox.len() < MOST_MESSAGES => {
@@ -284,12 +300,12 @@ impl Association {
         }
     }
 
-    /// The library sends only to addresses that have proven themselves.
+    /// The library sends to wherever a signed request says that it comes from; [`Ports`] decides
+    /// whether that is so.
     fn transmit(&mut self, transmit: &Transmit) {
-        let (bytes, to) = (&*transmit.contents, transmit.destination);
-        if is_dtls(bytes) {
-            self.peer = Some(to);
-        }
+        let (bytes, wanted) = (&*transmit.contents, transmit.destination);
+        let Some(kind) = Guest::of(bytes) else { return };
+        let Some(to) = self.ports.destination(kind, wanted, bytes.len()) else { return };
         let sent = match &self.socket {
             Some((peer, socket)) if *peer == to => {
                 let sent = socket.send(bytes);
@@ -305,7 +321,9 @@ impl Association {
 
     /// Once the channel is open: a socket of its own.
     fn take_socket(&mut self) -> Result<(), Gone> {
-        let Some(peer) = self.peer.filter(|_| self.is_open && self.socket.is_none()) else { return Ok(()) };
+        let Some(peer) = self.ports.peer().filter(|_| self.is_open && self.socket.is_none()) else {
+            return Ok(());
+        };
         let socket = stream_socket::open(&self.reflector, peer, self.local, &self.options)
             .map_err(|error| Gone::Socket(io::Error::other(error)))?;
         netaware_io::udp_stream::widen(&socket);
@@ -314,17 +332,13 @@ impl Association {
         self.take_passed_on()
     }
 
-    /// From other addresses of the browser, and from before there was a socket.
+    /// From other ports of the browser, and from before there was a socket.
     fn take_passed_on(&mut self) -> Result<(), Gone> {
         while let Ok(Packet { bytes, arrival }) = self.packets.try_recv() {
             self.feed(&bytes, arrival)?;
         }
         Ok(())
     }
-}
-
-fn is_dtls(bytes: &[u8]) -> bool {
-    matches!(bytes.first(), Some(20..=63))
 }
 
 /// A blocked call returns after this, for whoever looks at a flag.

@@ -39,6 +39,8 @@ impl Courier {
             let event = Event::ChannelLost { test: self.belonging.test, why: gone.to_string() };
             let _ = self.belonging.events.send(event);
         }
+        let (refused, foreign) = self.association.refused();
+        tracing::debug!(test = self.belonging.test, refused, foreign, "a data channel has ended");
     }
 
     fn live(&mut self) -> Result<(), Gone> {

@@ -173,6 +173,7 @@ impl Control<'_> {
             plan: plan.clone(),
             header: self.session.header(),
             local: self.local,
+            peer: self.peer,
             interfaces: self.interfaces(ZonedIp::of(self.local)),
             _place: place,
             events: self.events.clone(),

@@ -2,7 +2,7 @@
 //! told to.
 
 use std::io::ErrorKind;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use netaware_io::clock;
@@ -33,15 +33,24 @@ pub(crate) struct Browser {
     pub(crate) lose_out: u64,
     data: [u64; 2],
     pub(crate) lost: [u64; 2],
+    /// Bytes of datagrams that came in and that went out.
+    pub(crate) bytes: [u64; 2],
+    /// DTLS has gone out.
+    pub(crate) has_greeted: bool,
 }
 
 impl Browser {
     /// Not signalled yet.
     pub(crate) fn new(there: SocketAddr) -> Self {
+        Self::at(there.ip(), there)
+    }
+
+    /// At this address of the host.
+    pub(crate) fn at(here: IpAddr, there: SocketAddr) -> Self {
         let provider = std::sync::Arc::new(str0m::crypto::from_feature_flags());
         let now = clock::now();
         let mut rtc = RtcConfig::new().set_crypto_provider(provider).build(clock::instant(now));
-        let socket = UdpSocket::bind(SocketAddr::new(there.ip(), 0)).unwrap();
+        let socket = UdpSocket::bind(SocketAddr::new(here, 0)).unwrap();
         // Room for a whole unpaced burst, so that the socket loses nothing however late it is read.
         // Only root gets it.
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, BURST);
@@ -69,6 +78,8 @@ impl Browser {
             lose_out: 0,
             data: [0; 2],
             lost: [0; 2],
+            bytes: [0; 2],
+            has_greeted: false,
         }
     }
 
@@ -124,12 +135,24 @@ impl Browser {
         true
     }
 
+    /// Counts what comes, and is silent itself.
+    pub(crate) fn count_for(&mut self, span: Span) {
+        let until = clock::now() + span;
+        self.socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        while clock::now() < until {
+            if let Ok(len) = self.socket.recv(&mut [0; 4096]) {
+                self.bytes[0] += len as u64;
+            }
+        }
+    }
+
     fn turn(&mut self, wait: Span) {
         let wait = wait.to_std().max(Duration::from_micros(100));
         self.socket.set_read_timeout(Some(wait.min(Duration::from_millis(20)))).unwrap();
         let mut buf = [0; 4096];
         match self.socket.recv_from(&mut buf) {
             Ok((len, source)) => {
+                self.bytes[0] += len as u64;
                 if !is_lost(&buf[..len], self.lose_in, &mut self.data[0], &mut self.lost[0])
                     && let Ok(contents) = buf[..len].try_into()
                 {
@@ -158,6 +181,8 @@ impl Browser {
                     return;
                 }
                 Output::Transmit(transmit) => {
+                    self.bytes[1] += transmit.contents.len() as u64;
+                    self.has_greeted |= transmit.contents[0] == HANDSHAKE;
                     if !is_lost(&transmit.contents, self.lose_out, &mut self.data[1], &mut self.lost[1]) {
                         let _ = self.socket.send_to(&transmit.contents, transmit.destination);
                     }
@@ -181,4 +206,6 @@ fn is_lost(packet: &[u8], every: u64, seen: &mut u64, lost: &mut u64) -> bool {
     is_lost
 }
 
+/// Content type of a DTLS record.
+const HANDSHAKE: u8 = 22;
 const LONGER_THAN_CONTROL: usize = 600;

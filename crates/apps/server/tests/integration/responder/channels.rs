@@ -1,6 +1,6 @@
 //! Flows in data channels: what is counted, who is answered, and what a stranger can do.
 
-use std::net::UdpSocket;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use netaware_io::clock;
 use netaware_record::{Direction, Outcome, UdpReceiverEnd, UdpSenderEnd};
@@ -11,6 +11,8 @@ use netaware_wire::control::{
     UdpReceive, UdpSend,
 };
 use netaware_wire::datagram::{EchoStamps, HEADER_LEN, Header, Kind};
+
+use str0m::ice::{StunMessage, TransId};
 
 use super::browser::Browser;
 use super::speaker::{Responder, Speaker, is_answered, udp};
@@ -230,6 +232,125 @@ fn forged(name: &str, tag: u8) -> Vec<u8> {
     bytes
 }
 
+/// Opens the channel of test 1, and gives the responder's end.
+fn signalled(speaker: &mut Speaker, theirs: &ChannelEnd) -> ChannelEnd {
+    speaker.say(&ClientMessage::Channel { test: 1, end: theirs.clone() });
+    speaker.hear_until(|message| match message {
+        ServerMessage::Channel { end, .. } => Some(end.clone()),
+        _ => None,
+    })
+}
+
+/// A binding request as who was told the password signs it, which nominates its source above all
+/// others.
+fn signed(ours: &ChannelEnd, theirs: &ChannelEnd) -> Vec<u8> {
+    let user = format!("{}:{}", ours.ufrag, theirs.ufrag);
+    let hmac = str0m::crypto::from_feature_flags().sha1_hmac_provider;
+    let mut bytes = vec![0; 1200];
+    let request = StunMessage::binding_request(&user, TransId::new(), true, 1, i32::MAX as u32, true);
+    let sign = |key: &[u8], parts: &[&[u8]]| hmac.sha1_hmac(key, parts);
+    let len = request.to_bytes(Some(ours.pwd.as_bytes()), &mut bytes, sign).unwrap();
+    bytes.truncate(len);
+    bytes
+}
+
+/// Loopback has more addresses than one on Linux alone.
+fn another_address() -> Option<IpAddr> {
+    cfg!(target_os = "linux").then_some(Ipv4Addr::new(127, 0, 0, 2).into())
+}
+
+#[test]
+fn a_signed_request_from_a_victims_address_moves_no_stream_there() {
+    let responder = Responder::start(Config::default());
+    let to = responder.v4();
+    let mut speaker = Speaker::open(to);
+    speaker.admitted(None);
+    speaker.opened(1, TestPlan::Udp(stream(Direction::Reverse, 1000, 400)));
+    let mut browser = Browser::new(to);
+    let theirs = browser.end();
+    let ours = signalled(&mut speaker, &theirs);
+    browser.know(&ours);
+    assert!(browser.run_until(Span::from_secs(5), |browser| browser.is_open));
+    speaker.ready(1);
+    speaker.say(&ClientMessage::Start { test: 1 });
+    assert!(browser.run_until(Span::from_secs(5), |browser| browser.inbox.len() > 10));
+    // The victim's own sockets stand for forged sources: another address, and another port of the
+    // page's address, as behind a NAT.
+    let addresses = another_address().into_iter().chain([to.ip()]);
+    let victims: Vec<UdpSocket> =
+        addresses.map(|address| UdpSocket::bind(SocketAddr::new(address, 0)).unwrap()).collect();
+    for victim in &victims {
+        for _ in 0..10 {
+            victim.send_to(&signed(&ours, &theirs), to).unwrap();
+        }
+    }
+    let is_end = |bytes: &Vec<u8>| Header::parse(bytes).is_ok_and(|header| header.kind == Kind::End);
+    assert!(browser.run_until(Span::from_secs(12), |browser| browser.inbox.iter().any(is_end)));
+    // The channel's own protocol confirms the last of it by a timer.
+    browser.run_until(Span::from_millis(300), |_| false);
+    let end = speaker.hear_until(|message| match message {
+        ServerMessage::Finished { report: EndReport::UdpSender(end), .. } => Some(end.clone()),
+        _ => None,
+    });
+    let has_all =
+        |browser: &Browser| browser.inbox.iter().filter(|bytes| !is_end(bytes)).count() as u64 == end.sent;
+    assert!(browser.run_until(Span::from_secs(5), has_all), "some of it went elsewhere: {end:?}");
+    assert_eq!(end.outcome, Outcome::Complete, "{end:?}");
+    for victim in &victims {
+        assert!(!is_answered(victim), "{:?} was sent something", victim.local_addr());
+    }
+}
+
+#[test]
+fn a_channel_is_not_opened_to_another_address_than_its_sessions() {
+    let Some(elsewhere) = another_address() else { return };
+    let responder = Responder::start(Config::default());
+    let to = responder.v4();
+    let mut speaker = Speaker::open(to);
+    speaker.opened(1, echo(64));
+    // It knows everything that the session was told, and comes from where no TCP came from.
+    let mut browser = Browser::at(elsewhere, to);
+    let ours = signalled(&mut speaker, &browser.end());
+    browser.know(&ours);
+    assert!(!browser.run_until(Span::from_secs(1), |browser| browser.is_open));
+    assert!(browser.bytes[1] > 0, "it has asked");
+    assert_eq!(browser.bytes[0], 0, "bytes of an answer");
+}
+
+#[test]
+fn one_hello_gives_at_most_three_times_the_bytes_that_came() {
+    let responder = Responder::start(Config::default());
+    let to = responder.v4();
+    let mut speaker = Speaker::open(to);
+    speaker.opened(1, echo(64));
+    let mut browser = Browser::new(to);
+    let ours = signalled(&mut speaker, &browser.end());
+    browser.know(&ours);
+    // Then it is as silent as a victim whose address was forged, and DTLS repeats its flight after
+    // one second and after three.
+    assert!(browser.run_until(Span::from_secs(5), |browser| browser.has_greeted));
+    browser.count_for(Span::from_secs(4));
+    let [received, sent] = browser.bytes;
+    assert!(received > 0 && received <= 3 * sent, "{received} bytes for {sent}");
+}
+
+#[test]
+fn an_answer_to_a_signed_request_is_shorter_than_the_request() {
+    let responder = Responder::start(Config::default());
+    for to in [responder.v4(), responder.v6()] {
+        let mut speaker = Speaker::open(to);
+        speaker.opened(1, echo(64));
+        let theirs = Browser::new(to).end();
+        let ours = signalled(&mut speaker, &theirs);
+        let socket = udp(to);
+        let request = signed(&ours, &theirs);
+        socket.send(&request).unwrap();
+        let answer = socket.recv(&mut [0; 2048]).unwrap();
+        assert!(answer < request.len(), "{answer} bytes for {}", request.len());
+        assert!(!is_answered(&socket), "a second answer");
+    }
+}
+
 #[test]
 fn nobody_is_answered_who_does_not_know_the_password() {
     let responder = Responder::start(Config::default());
@@ -237,11 +358,7 @@ fn nobody_is_answered_who_does_not_know_the_password() {
     let mut speaker = Speaker::open(to);
     speaker.opened(1, echo(64));
     let mut browser = Browser::new(to);
-    speaker.say(&ClientMessage::Channel { test: 1, end: browser.end() });
-    let end = speaker.hear_until(|message| match message {
-        ServerMessage::Channel { end, .. } => Some(end.clone()),
-        _ => None,
-    });
+    let end = signalled(&mut speaker, &browser.end());
     let stranger: UdpSocket = udp(to);
     for tag in 0..=255 {
         for _ in 0..20 {
