@@ -17,7 +17,7 @@
 //! gives each holder a [`Place`] that is free again when it is dropped. Each operation takes
 //! O(log n) of n places, and memory is bounded by the number of places.
 //!
-//! [`Rates`] decides how often strangers are answered who hold no place: each host, and all of them.
+//! [`Rates`] decides how often strangers are answered who hold no place: each host, and all.
 
 mod network;
 mod places;

@@ -388,7 +388,8 @@ pub const IDLE: Span = Span::from_secs(300);
 /// After so long without an answer a session may begin with any number.
 pub const NEW_START: Span = Span::from_secs(10);
 /// One host may have two sessions at a session's highest rate, and all hosts together five of them,
-/// or a thousand at the usual 100 packets a second. Bursts of a tenth pass at once, as in a session.
+/// or a thousand at the usual 100 packets a second. Bursts of a tenth pass at once, as in a
+/// session.
 const RATES: RateLimits = RateLimits {
     per_host: Rate { per_second: 40_000, burst: 4_000 },
     all: Rate { per_second: 100_000, burst: 10_000 },
