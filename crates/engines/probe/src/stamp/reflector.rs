@@ -18,7 +18,7 @@
 //!   gets nothing for it. A session starts again with any number where it had no answer for
 //!   [`NEW_START`], so that a sender that was restarted waits for no longer than that.
 //!
-//! Memory: 300 bytes a session, [`ReflectorSettings::most_sessions`] of them; idle ones are
+//! Memory: 600 bytes a session, [`ReflectorSettings::most_sessions`] of them; idle ones are
 //! forgotten after [`IDLE`]. 100 bytes a host, and 3 MB of proofs if there is a key.
 
 mod answered;
@@ -26,7 +26,7 @@ mod answered;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-use netaware_pool::{OverRate, Rate, RateLimits, Rates};
+use netaware_pool::{AtShare, Id, Limits, OverRate, Pool, Rate, RateLimits, Rates, Standing};
 use netaware_units::{Mono, Span, Wall};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::proof::Key;
@@ -42,6 +42,8 @@ pub struct ReflectorSettings {
     pub key: Option<Key>,
     /// Sessions at the same time.
     pub most_sessions: usize,
+    /// Of these so many of one host (an IPv4 address or an IPv6 /64), unless they proved the key.
+    pub most_sessions_per_host: usize,
     /// Answers to one session within a second; bursts of a tenth of it pass at once.
     pub most_per_second: u32,
     /// Answers to all sessions of one host, and to all there are.
@@ -57,6 +59,7 @@ impl Default for ReflectorSettings {
         Self {
             key: None,
             most_sessions: 4096,
+            most_sessions_per_host: 512,
             most_per_second: 20_000,
             rates: RATES,
             highest_dscp: 63,
@@ -99,7 +102,7 @@ pub enum Refused {
     Loop,
     /// It looks like an answer.
     Answer,
-    /// Of a new session, for which there is no room.
+    /// Of a new session, for which there is no room, or none for that host.
     Full,
     /// More than a session may have.
     Rate,
@@ -198,6 +201,7 @@ struct Name {
 
 #[derive(Debug, Clone, Copy)]
 struct Session {
+    place: Id,
     /// Answers sent.
     sent: u32,
     /// Requests that were answered, and those that came a second time and were not. So the
@@ -213,9 +217,9 @@ struct Session {
 }
 
 impl Session {
-    fn new(now: Mono, credit: i64) -> Self {
+    fn new(place: Id, now: Mono, credit: i64) -> Self {
         let numbers = Numbers::default();
-        Self { sent: 0, received: 0, seen_at: now, answered_at: now, credit, numbers }
+        Self { place, sent: 0, received: 0, seen_at: now, answered_at: now, credit, numbers }
     }
 
     /// A request has come; `most` is what the credit never exceeds.
@@ -241,6 +245,8 @@ impl Session {
 pub struct Reflector {
     settings: ReflectorSettings,
     sessions: HashMap<Name, Session>,
+    /// One for each session, and whose it is.
+    places: Pool<Name>,
     proofs: Proofs,
     rates: Rates,
     counts: ReflectorCounts,
@@ -252,6 +258,14 @@ impl Reflector {
     pub fn new(settings: ReflectorSettings) -> Self {
         Self {
             rates: Rates::new(settings.rates),
+            places: Pool::new(Limits {
+                all: settings.most_sessions,
+                reserved: 0,
+                per_host: settings.most_sessions_per_host,
+                per_site: settings.most_sessions_per_host.saturating_mul(2),
+                // What runs goes on, whoever floods.
+                at_share: AtShare::Refuse,
+            }),
             settings,
             sessions: HashMap::new(),
             proofs: Proofs::default(),
@@ -338,10 +352,7 @@ impl Reflector {
         let mut session = match known {
             Some(session) => session,
             None if is_recorded => return Err(Refused::Repeated),
-            None => {
-                self.make_room(now)?;
-                Session::new(now, most)
-            }
+            None => Session::new(self.take_place(name, now)?, now, most),
         };
         session.refresh(now, most);
         let verdict = match session.numbers.judge(number) {
@@ -367,19 +378,33 @@ impl Reflector {
         // Nothing is kept of a session that had no answer yet.
         if known.is_some() || verdict.is_ok() {
             self.sessions.insert(name, session);
+        } else {
+            self.places.leave(session.place);
         }
         verdict.map(|()| session)
     }
 
-    /// Looks for idle sessions at most once a second, so that a flood of new ones costs no more
-    /// than that.
-    fn make_room(&mut self, now: Mono) -> Result<(), Refused> {
+    /// Takes a place for a new session. Looks for idle ones at most once a second, so that a flood
+    /// of new ones costs no more than that.
+    fn take_place(&mut self, name: Name, now: Mono) -> Result<Id, Refused> {
         let is_time = now.since(self.swept_at) >= Span::from_secs(1);
         if is_time || self.sessions.is_empty() {
             self.swept_at = now;
-            self.sessions.retain(|_, session| now.since(session.seen_at) < IDLE);
+            let places = &mut self.places;
+            self.sessions.retain(|_, session| {
+                let is_kept = now.since(session.seen_at) < IDLE;
+                if !is_kept {
+                    places.leave(session.place);
+                }
+                is_kept
+            });
         }
-        if self.sessions.len() < self.settings.most_sessions { Ok(()) } else { Err(Refused::Full) }
+        let standing = if self.settings.key.is_some() { Standing::Proven } else { Standing::Unproven };
+        let entered = self.places.enter(name.from.ip(), standing, name).map_err(|_| Refused::Full)?;
+        if let Some(evicted) = entered.evicted {
+            self.sessions.remove(&evicted);
+        }
+        Ok(entered.id)
     }
 }
 

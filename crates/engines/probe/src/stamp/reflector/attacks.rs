@@ -184,6 +184,45 @@ fn whatever_ports_are_forged_one_host_is_sent_no_more_than_its_rate() {
 }
 
 #[test]
+fn one_address_does_not_take_the_sessions_of_all() {
+    let settings =
+        ReflectorSettings { most_sessions: 8, most_sessions_per_host: 3, ..ReflectorSettings::default() };
+    let mut reflector = Reflector::new(settings);
+    let mut begin = |address: &str, port: u16| {
+        reflector.take(&from(0, &format!("{address}:{port}")), &mut request(0, 1)).err()
+    };
+    for port in 2000..2100 {
+        assert_eq!(begin("192.0.2.1", port), (port >= 2003).then_some(Refused::Full), "{port}");
+    }
+    // A site of many networks takes what is free, and nothing of the others.
+    for network in 0..9 {
+        let refused = begin(&format!("[2001:db8:0:{network}::1]"), 2000);
+        let want = if network < 5 { None } else { Some(Refused::Full) };
+        assert_eq!(refused, want, "{network}");
+    }
+    // All eight are taken. Whoever holds most gives one up for somebody who holds two less.
+    assert_eq!(begin("192.0.2.2", 2000), None);
+    assert_eq!(begin("192.0.2.2", 2001), None);
+    assert_eq!(begin("192.0.2.2", 2002), Some(Refused::Full));
+    assert_eq!(reflector.sessions(), 8);
+}
+
+#[test]
+fn who_is_refused_for_the_rate_takes_no_place() {
+    let one = Rate { per_second: 1, burst: 1 };
+    let rates = RateLimits { per_host: one, all: one, hosts: 9 };
+    let settings = ReflectorSettings { most_sessions: 2, rates, ..ReflectorSettings::default() };
+    let mut reflector = Reflector::new(settings);
+    for n in 0..100 {
+        let refused = reflector.take(&incoming(0, 5000 + n), &mut request(0, 1)).err();
+        assert_eq!(refused, (n > 0).then_some(Refused::HostRate), "{n}");
+    }
+    let later = NEW_START.nanos();
+    assert!(reflector.take(&incoming(later, 6000), &mut request(0, 1)).is_ok());
+    assert_eq!(reflector.sessions(), 2);
+}
+
+#[test]
 fn an_answer_has_no_more_bytes_than_its_request() {
     for length in [41, 42, 43, 44, 45, 48, 100, 1472] {
         let mut packet = vec![0; length];
