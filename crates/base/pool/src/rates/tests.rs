@@ -142,7 +142,7 @@ fn asked_in_turn(limits: RateLimits, asked: &[(u64, usize)]) -> Vec<Result<(), O
 fn all_short_sequences_are_judged_as_by_counting_tokens() {
     let per_host = Rate { per_second: 10, burst: 2 };
     let limits = RateLimits { per_host, all: Rate { per_second: 15, burst: 3 }, hosts: 2 };
-    let choices = [0_u64, 1, 3].map(|steps| [0, 1].map(|host| (steps, host))).concat();
+    let choices = [0_u64, 1, 3].map(|steps| [0_usize, 1].map(|host| (steps, host))).concat();
     for mut n in 0..choices.len().pow(6) {
         let mut now = 0;
         let mut asked = Vec::new();
