@@ -14,9 +14,10 @@
 //!   DNS, NTP, and 862 a reflector), to a responder's usual port and to the one here. Senders have
 //!   ports that their system chooses, and translators keep those out of the low ones (RFC 4787
 //!   §4.2.1).
-//! - No number of a session is answered twice, and no proof of a key: who has recorded a packet
-//!   gets nothing for it. A session starts again with any number where it had no answer for
-//!   [`NEW_START`], so that a sender that was restarted waits for no longer than that.
+//! - No number of a session is answered twice, nor a proof of a key as long as it is remembered:
+//!   who has recorded a packet gets nothing for it. A session starts again with any number where it
+//!   had no answer for [`NEW_START`], so that a sender that was restarted waits for no longer than
+//!   that.
 //!
 //! Memory: 600 bytes a session, [`ReflectorSettings::most_sessions`] of them; idle ones are
 //! forgotten after [`IDLE`]. 100 bytes a host, and 3 MB of proofs if there is a key.
