@@ -16,11 +16,15 @@
 //! [`Pool`] decides and has neither lock, clock nor socket. [`Places`] shares it among threads and
 //! gives each holder a [`Place`] that is free again when it is dropped. Each operation takes
 //! O(log n) of n places, and memory is bounded by the number of places.
+//!
+//! [`Rates`] decides how often strangers are answered who hold no place: each host, and all.
 
 mod network;
 mod places;
 mod pool;
+mod rates;
 
 pub use network::{Host, Site};
 pub use places::{Place, Places};
 pub use pool::{AtShare, Entered, Full, Id, Limits, Pool, Standing};
+pub use rates::{OverRate, Rate, RateLimits, Rates};

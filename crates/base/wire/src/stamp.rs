@@ -11,7 +11,8 @@
 //! big-endian. Bytes that must be zero are written so, covered by the HMAC and ignored on reading
 //! (RFC 8762 §4.2). Where we differ: a request of 41 to 43 bytes (TWAMP Light with the padding that
 //! RFC 5357 §4.1.2 asks for) is answered with its own length and not with 44, so that no answer is
-//! ever longer than what asked for it.
+//! ever longer than what asked for it; and a reflector reads the bytes that must be zero to tell
+//! what another reflector has answered ([`looks_reflected`]).
 
 mod hmac;
 mod time;
@@ -217,6 +218,41 @@ impl Reply {
     }
 }
 
+/// Returns whether a packet looks like a reflector's answer: then another reflector must not answer
+/// it, or the two go on for ever.
+///
+/// An answer holds the request's number and time where a sender has zeros (RFC 8762 §4.2.1), and
+/// whatever is not zero there is taken for that. The one exception is padding, which a sender of
+/// TWAMP fills with random bytes (RFC 5357 §4.1.2, the default of Junos): it is not zero where an
+/// answer must be, and the time of receipt that it would hold is far from the packet's own. One
+/// such packet in 65,000 is wrongly taken for an answer. TLVs come behind all that.
+pub fn looks_reflected(bytes: &[u8], mode: Mode) -> bool {
+    let zeros = match mode {
+        Mode::Unauthenticated => UNAUTHENTICATED.received_at..mode.base_len().min(bytes.len()),
+        Mode::Authenticated => AUTHENTICATED.ssid + 2..PROOF_AT,
+    };
+    let is_zero = bytes.get(zeros).is_none_or(|zeros| zeros.iter().all(|byte| *byte == 0));
+    !is_zero && (mode == Mode::Authenticated || !is_random_padding(bytes))
+}
+
+/// Whether what follows the fields of an unauthenticated sender cannot be of an answer.
+fn is_random_padding(bytes: &[u8]) -> bool {
+    let Layout { sent_at, received_at, request_error, .. } = UNAUTHENTICATED;
+    let (Ok(sent), Ok(received), Ok(zero)) =
+        (u32_at(bytes, sent_at), u32_at(bytes, received_at), u16_at(bytes, request_error + 2))
+    else {
+        return false;
+    };
+    zero != 0 && sent.abs_diff(received) > SECONDS_OF_A_DAY
+}
+
+/// Returns the proof in the base of an authenticated packet. No two packets of a sender have the
+/// same, as their numbers or times differ; nothing if the packet is too short.
+pub fn proof_in(bytes: &[u8]) -> Option<u128> {
+    let proof = bytes.get(PROOF_AT..Mode::Authenticated.base_len())?;
+    proof.try_into().ok().map(u128::from_be_bytes)
+}
+
 /// Offsets of the fields that the modes have at different places. The sequence number is first in
 /// both.
 struct Layout {
@@ -256,6 +292,9 @@ const AUTHENTICATED: Layout = Layout {
 
 /// Of the base packet, where its proof begins.
 const PROOF_AT: usize = 96;
+
+/// Both formats of timestamps begin with whole seconds. No reflector holds a packet for so long.
+const SECONDS_OF_A_DAY: u32 = 86_400;
 
 /// Checks length and proof.
 fn opened(bytes: &[u8], key: Option<&Key>) -> Result<&'static Layout, StampError> {

@@ -52,6 +52,8 @@ pub struct StampFlow {
     closers: u32,
     /// Told by the reflector, the latest of each.
     told: Told,
+    /// Packets that the reflector had a second time and did not answer, by its counts.
+    doubled: u32,
     /// Something has come, in time or late.
     is_heard: bool,
     if_silent: IfSilent,
@@ -102,6 +104,7 @@ impl StampFlow {
             next_due: plan.start,
             closers: 0,
             told: Told::default(),
+            doubled: 0,
             is_heard: false,
             if_silent: IfSilent::GoOn,
             ends_at: None,
@@ -237,7 +240,10 @@ impl StampFlow {
         self.learn(seq, rx.at - if is_held { dwell } else { Span::ZERO });
         match self.window.arrive(seq, seen, |mono| self.plan.wall(mono)) {
             Arrival::InTime => {}
-            Arrival::Restarted => self.events.push_back(StampEvent::Restarted),
+            Arrival::Restarted => {
+                self.doubled = 0;
+                self.events.push_back(StampEvent::Restarted);
+            }
             Arrival::Late => {
                 self.counts.late += 1;
                 self.events.push_back(StampEvent::Late { seq });
@@ -249,6 +255,20 @@ impl StampFlow {
                 self.events.push_back(StampEvent::Copy { seq, forward });
             }
             Arrival::Forgotten => self.counts.ignored.forgotten += 1,
+        }
+        let of_this = told.counters.filter(|counters| counters.sent == number.wrapping_add(1));
+        self.note_doubled(of_this.and_then(|counters| counters.received.checked_sub(counters.sent)));
+    }
+
+    /// A reflector that answers nothing twice still counts what it had twice. Answers may come in
+    /// any order, so only the most that any of them told counts.
+    fn note_doubled(&mut self, told: Option<u32>) {
+        let more = told.unwrap_or(0).saturating_sub(self.doubled);
+        if more > 0 {
+            self.doubled += more;
+            let count = u64::from(more);
+            self.counts.forward_copies += count;
+            self.events.push_back(StampEvent::Doubled { count });
         }
     }
 

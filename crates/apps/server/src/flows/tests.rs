@@ -171,6 +171,23 @@ fn what_only_a_responder_sends_is_not_taken() {
 }
 
 #[test]
+fn an_echo_service_that_sends_an_answer_back_gets_nothing_for_it() {
+    for purpose in [ECHO, Purpose::Echo { longest: 8, response: Some(64), dscp: 0 }, Purpose::Stream] {
+        let table = table(purpose);
+        // A session's owner has forged the service's address in what draws these.
+        let echo = here();
+        let knocks = request(Kind::Knock, TOKEN, Token::default());
+        let Deed::Answer(cookie) = table.judge(&knocks, echo, None) else { panic!("no cookie") };
+        assert!(cookie.len() <= knocks.len());
+        assert_eq!(reason(&table, &cookie, echo), Some(Reason::Kind));
+        let enters = request(Kind::Enter, TOKEN, knock(&table, echo));
+        let Deed::Welcome(entered, ..) = table.judge(&enters, echo, None) else { panic!("not let in") };
+        assert!(entered.len() <= enters.len());
+        assert_eq!(reason(&table, &entered, echo), Some(Reason::Kind));
+    }
+}
+
+#[test]
 fn a_link_local_address_of_several_links_is_that_of_the_link_its_prober_is_on() {
     let flow = |peer: SocketAddr, local: &str| Flow {
         number: 1,

@@ -93,6 +93,71 @@ fn twamp_is_answered_with_as_many_bytes_as_it_sent() {
 }
 
 #[test]
+fn what_a_reflector_has_answered_is_told_from_what_a_sender_asks() {
+    for (mode, key) in [(Mode::Unauthenticated, None), (Mode::Authenticated, Some(key()))] {
+        // TLVs behind the base packet say nothing of it.
+        let mut packet = [0x5a; 150];
+        REQUEST.emit(&mut packet, key.as_ref());
+        assert!(!looks_reflected(&packet, mode), "{mode:?}");
+        reply().emit(&mut packet, key.as_ref());
+        assert!(looks_reflected(&packet, mode), "{mode:?}");
+        // An answer that was answered looks like one again.
+        Reply { request_sent_at: Timestamp(1), ..reply() }.emit(&mut packet, key.as_ref());
+        assert!(looks_reflected(&packet, mode), "{mode:?}");
+    }
+    let mut of_twamp = [0; 41];
+    reply().emit(&mut of_twamp, None);
+    assert!(looks_reflected(&of_twamp, Mode::Unauthenticated));
+}
+
+#[test]
+fn random_padding_of_twamp_is_no_answer_and_an_answer_with_odd_bytes_is_no_padding() {
+    let with = |padding: [u8; 27]| {
+        let mut packet = [0; 41];
+        packet[..14].copy_from_slice(b"\0\0\0\x07\xe8\xfe\x6f\x80\x80\0\0\0\x94\x03");
+        packet[14..].copy_from_slice(&padding);
+        looks_reflected(&packet, Mode::Unauthenticated)
+    };
+    assert!(!with([0; 27]) && !with([0x5a; 27]) && !with([0xff; 27]));
+    // Where an answer has zeros: bytes 38 and 39.
+    let mut unused = [0x5a; 27];
+    unused[24..26].fill(0);
+    assert!(with(unused));
+    // It came to the reflector a day before it left there, and a second sooner than that.
+    for (received, want) in [(0xe8fe_6f80_u32 - 86_400, true), (0xe8fe_6f80 - 86_401, false)] {
+        let mut padding = [0x5a; 27];
+        padding[2..6].copy_from_slice(&received.to_be_bytes());
+        assert_eq!(with(padding), want, "{received:x}");
+    }
+    // One byte alone.
+    for at in 2..27 {
+        let mut padding = [0; 27];
+        padding[at] = 1;
+        assert_eq!(with(padding), at != 24 && at != 25, "{at}");
+    }
+}
+
+#[test]
+fn each_byte_that_a_proven_sender_leaves_zero_makes_an_answer_of_its_packet() {
+    for at in 28..96 {
+        let mut packet = [0; 112];
+        packet[at] = 1;
+        assert!(looks_reflected(&packet, Mode::Authenticated), "{at}");
+    }
+    let mut packet = [1; 112];
+    packet[28..96].fill(0);
+    assert!(!looks_reflected(&packet, Mode::Authenticated));
+}
+
+#[test]
+fn the_proof_is_the_last_16_bytes_of_the_base_packet() {
+    let mut packet = [0; 113];
+    packet[96..112].copy_from_slice(&[3; 16]);
+    assert_eq!(proof_in(&packet), Some(u128::from_be_bytes([3; 16])));
+    assert_eq!(proof_in(&packet[..111]), None);
+}
+
+#[test]
 fn a_multiplier_of_zero_is_refused() {
     let mut out = [0; 44];
     REQUEST.emit(&mut out, None);
@@ -308,6 +373,7 @@ proptest! {
         let key = proven.then(key);
         let _ = Request::parse(&bytes, key.as_ref());
         let _ = Reply::parse(&bytes, key.as_ref());
+        let _ = (looks_reflected(&bytes, Mode::of(key.as_ref())), proof_in(&bytes));
         let mut area = bytes.clone();
         reflect(&mut area, &FACTS, key.as_ref(), (1, 2));
         prop_assert_eq!(area.len(), bytes.len());
@@ -324,10 +390,12 @@ proptest! {
         let mut out = [0; 112];
         request.emit(&mut out, key.as_ref());
         prop_assert_eq!(Request::parse(&out, key.as_ref()), Ok(request));
+        prop_assert!(!looks_reflected(&out, Mode::of(key.as_ref())));
         let reply = Reply { seq: !seq, sent_at: Wall(at + dwell), error, ssid, received_at: Wall(at), request_seq: seq,
                             request_sent_at: Timestamp(odd), request_error: error, request_ttl: ttl };
         reply.emit(&mut out, key.as_ref());
         prop_assert_eq!(Reply::parse(&out, key.as_ref()), Ok(reply));
+        prop_assert!(looks_reflected(&out, Mode::of(key.as_ref())));
         prop_assert!(reply.error.span() >= Span::ZERO);
     }
 }

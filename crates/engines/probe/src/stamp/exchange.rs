@@ -121,6 +121,12 @@ pub enum StampEvent {
         /// Doubled on the way there, as the reflector answered twice; else on the way back.
         forward: bool,
     },
+    /// The reflector says that packets were doubled on the way there: it had so many more a second
+    /// time, and did not answer these.
+    Doubled {
+        /// How many.
+        count: u64,
+    },
     /// Answers are waited for so long from now on, as the path shows. A flow with a fixed patience
     /// never says so.
     Patience(Span),

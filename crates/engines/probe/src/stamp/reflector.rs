@@ -4,20 +4,37 @@
 //! addresses, both ports and the SSID (RFC 8972 §3). Sessions need not be agreed upon beforehand,
 //! other than RFC 8972 §3 wishes: with a key strangers get nothing; without one everybody gets
 //! answers, never longer than what they sent and never more of them. What somebody else can make it
-//! send to a forged address is therefore at most what he sends himself, and
-//! [`ReflectorSettings::most_per_second`] of it. Packets from a reflector's port are dropped, as
-//! two reflectors would else entertain each other for ever.
+//! send to a forged address is therefore at most what he sends himself, and no more of it than
+//! [`ReflectorSettings::most_per_second`] and [`ReflectorSettings::rates`] allow. What that answer
+//! draws is not answered again, or the two would go on for ever:
 //!
-//! Memory: 64 bytes a session, [`ReflectorSettings::most_sessions`] of them; idle ones are
-//! forgotten after [`IDLE`].
+//! - Nothing is answered that looks like an answer ([`looks_reflected`]), be it another reflector's
+//!   or its own that an echo service has sent back.
+//! - Nothing is answered to the ports below 1024, at which services answer whatever comes (echo,
+//!   DNS, NTP, and 862 a reflector), to a responder's usual port and to the one here. Senders have
+//!   ports that their system chooses, and translators keep those out of the low ones (RFC 4787
+//!   §4.2.1).
+//! - No number of a session is answered twice, nor a proof of a key as long as it is remembered:
+//!   who has recorded a packet gets nothing for it. A session starts again with any number where it
+//!   had no answer for [`NEW_START`], so that a sender that was restarted waits for no longer than
+//!   that.
+//!
+//! Memory: 600 bytes a session, [`ReflectorSettings::most_sessions`] of them; idle ones are
+//! forgotten after [`IDLE`]. 100 bytes a host, and 3 MB of proofs if there is a key.
+
+mod answered;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
+use netaware_pool::{AtShare, Id, Limits, OverRate, Pool, Rate, RateLimits, Rates, Standing};
 use netaware_units::{Mono, Span, Wall};
+use netaware_wire::DEFAULT_PORT;
 use netaware_wire::proof::Key;
 use netaware_wire::stamp::tlv::{self, Facts};
-use netaware_wire::stamp::{ErrorEstimate, Mode, PORT, Reply, Request, StampError};
+use netaware_wire::stamp::{ErrorEstimate, Mode, Reply, Request, StampError, looks_reflected, proof_in};
+
+use answered::{Number, Numbers, Proofs};
 
 /// What its owner decides.
 #[derive(Debug, Clone)]
@@ -26,8 +43,12 @@ pub struct ReflectorSettings {
     pub key: Option<Key>,
     /// Sessions at the same time.
     pub most_sessions: usize,
+    /// Of these so many of one host (an IPv4 address or an IPv6 /64), unless they proved the key.
+    pub most_sessions_per_host: usize,
     /// Answers to one session within a second; bursts of a tenth of it pass at once.
     pub most_per_second: u32,
+    /// Answers to all sessions of one host, and to all there are.
+    pub rates: RateLimits,
     /// Highest DSCP that a sender may ask for.
     pub highest_dscp: u8,
     /// `boot_id` of this host's kernel, for those who ask whether they read the same clock.
@@ -39,7 +60,9 @@ impl Default for ReflectorSettings {
         Self {
             key: None,
             most_sessions: 4096,
+            most_sessions_per_host: 512,
             most_per_second: 20_000,
+            rates: RATES,
             highest_dscp: 63,
             run_of_kernel: None,
         }
@@ -76,23 +99,38 @@ pub struct Incoming {
 pub enum Refused {
     /// No packet of STAMP, or of another key.
     Packet(StampError),
-    /// From the port of a reflector.
+    /// From a port at which services answer, or reflectors.
     Loop,
-    /// Of a new session, for which there is no room.
+    /// It looks like an answer.
+    Answer,
+    /// Of a new session, for which there is no room, or none for that host.
     Full,
     /// More than a session may have.
     Rate,
+    /// More than the sessions of one host may have.
+    HostRate,
+    /// More than all sessions may have.
+    AllRate,
+    /// Its number was answered before, or its proof was.
+    Repeated,
+    /// Its number is so far behind that nobody knows whether it was answered.
+    Old,
 }
 
 impl Refused {
     /// All there are.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 11] = [
         Self::Packet(StampError::Short),
         Self::Packet(StampError::Proof),
         Self::Packet(StampError::ErrorEstimate),
         Self::Loop,
+        Self::Answer,
         Self::Full,
         Self::Rate,
+        Self::HostRate,
+        Self::AllRate,
+        Self::Repeated,
+        Self::Old,
     ];
 
     /// One word, for counters.
@@ -100,13 +138,27 @@ impl Refused {
         match self {
             Self::Packet(error) => error.name(),
             Self::Loop => "loop",
+            Self::Answer => "answer",
             Self::Full => "full",
             Self::Rate => "rate",
+            Self::HostRate => "host_rate",
+            Self::AllRate => "all_rate",
+            Self::Repeated => "repeated",
+            Self::Old => "old",
         }
     }
 
     fn index(self) -> usize {
         Self::ALL.iter().position(|other| *other == self).unwrap_or(0)
+    }
+}
+
+impl From<OverRate> for Refused {
+    fn from(over: OverRate) -> Self {
+        match over {
+            OverRate::Host => Self::HostRate,
+            OverRate::All => Self::AllRate,
+        }
     }
 }
 
@@ -150,13 +202,43 @@ struct Name {
 
 #[derive(Debug, Clone, Copy)]
 struct Session {
+    place: Id,
     /// Answers sent.
     sent: u32,
-    /// Requests that came.
+    /// Requests that were answered, and those that came a second time and were not. So the
+    /// difference to `sent` tells a sender how many were doubled on their way. What is over a rate
+    /// is out of profile (RFC 8972 §4.5), and not in it.
     received: u32,
     seen_at: Mono,
+    /// The last answer.
+    answered_at: Mono,
     /// Answers that may be sent at once, ns of the rate's time.
     credit: i64,
+    numbers: Numbers,
+}
+
+impl Session {
+    fn new(place: Id, now: Mono, credit: i64) -> Self {
+        let numbers = Numbers::default();
+        Self { place, sent: 0, received: 0, seen_at: now, answered_at: now, credit, numbers }
+    }
+
+    /// A request has come; `most` is what the credit never exceeds.
+    fn refresh(&mut self, now: Mono, most: i64) {
+        self.credit = self.credit.saturating_add(now.since(self.seen_at).nanos()).min(most);
+        self.seen_at = now;
+        if now.since(self.answered_at) >= NEW_START {
+            self.numbers = Numbers::default();
+        }
+    }
+
+    fn note_answer(&mut self, now: Mono, number: u32, cost: i64) {
+        self.credit -= cost;
+        self.received = self.received.wrapping_add(1);
+        self.sent = self.sent.wrapping_add(1);
+        self.answered_at = now;
+        self.numbers.note(number);
+    }
 }
 
 /// The sessions of a reflector.
@@ -164,6 +246,10 @@ struct Session {
 pub struct Reflector {
     settings: ReflectorSettings,
     sessions: HashMap<Name, Session>,
+    /// One for each session, and whose it is.
+    places: Pool<Name>,
+    proofs: Proofs,
+    rates: Rates,
     counts: ReflectorCounts,
     swept_at: Mono,
 }
@@ -171,7 +257,22 @@ pub struct Reflector {
 impl Reflector {
     /// Without sessions.
     pub fn new(settings: ReflectorSettings) -> Self {
-        Self { settings, sessions: HashMap::new(), counts: ReflectorCounts::default(), swept_at: Mono(0) }
+        Self {
+            rates: Rates::new(settings.rates),
+            places: Pool::new(Limits {
+                all: settings.most_sessions,
+                reserved: 0,
+                per_host: settings.most_sessions_per_host,
+                per_site: settings.most_sessions_per_host.saturating_mul(2),
+                // What runs goes on, whoever floods.
+                at_share: AtShare::Refuse,
+            }),
+            settings,
+            sessions: HashMap::new(),
+            proofs: Proofs::default(),
+            counts: ReflectorCounts::default(),
+            swept_at: Mono(0),
+        }
     }
 
     /// For [`Ready::seal`].
@@ -204,12 +305,16 @@ impl Reflector {
 
     fn answer(&mut self, incoming: &Incoming, packet: &mut [u8]) -> Result<Ready, Refused> {
         let from = incoming.from.port();
-        if from == PORT || from == incoming.port || from == 0 {
+        if from <= LAST_OF_SERVICES || from == DEFAULT_PORT || from == incoming.port {
             return Err(Refused::Loop);
         }
         let request = Request::parse(packet, self.key()).map_err(Refused::Packet)?;
+        if looks_reflected(packet, Mode::of(self.key())) {
+            return Err(Refused::Answer);
+        }
+        let proof = self.key().and_then(|_| proof_in(packet));
         let name = Name { from: incoming.from, to: incoming.to, ssid: request.ssid };
-        let session = self.admit(name, incoming.now)?;
+        let session = self.admit(name, request.seq, proof, incoming.now)?;
         let (number, class) = (session.sent.wrapping_sub(1), incoming.traffic_class);
         let facts = Facts {
             ports: (incoming.port, from),
@@ -240,39 +345,84 @@ impl Reflector {
     }
 
     /// Counts a request in its session, and the answer that it may have.
-    fn admit(&mut self, name: Name, now: Mono) -> Result<Session, Refused> {
+    fn admit(&mut self, name: Name, number: u32, proof: Option<u128>, now: Mono) -> Result<Session, Refused> {
         let cost = NS_PER_S / i64::from(self.settings.most_per_second.max(1));
         let most = (NS_PER_S / 10).max(cost);
-        if !self.sessions.contains_key(&name) {
-            self.make_room(now)?;
-            self.sessions.insert(name, Session { sent: 0, received: 0, seen_at: now, credit: most });
+        let is_recorded = proof.is_some_and(|proof| self.proofs.contain(proof));
+        let known = self.sessions.get(&name).copied();
+        let mut session = match known {
+            Some(session) => session,
+            None if is_recorded => return Err(Refused::Repeated),
+            None => Session::new(self.take_place(name, now)?, now, most),
+        };
+        session.refresh(now, most);
+        let verdict = match session.numbers.judge(number) {
+            Number::Old => Err(Refused::Old),
+            Number::New if !is_recorded => {
+                if session.credit < cost {
+                    Err(Refused::Rate)
+                } else {
+                    self.rates.allow(now, name.from.ip()).map_err(Refused::from)
+                }
+            }
+            Number::New | Number::Repeated => {
+                session.received = session.received.wrapping_add(1);
+                Err(Refused::Repeated)
+            }
+        };
+        if verdict.is_ok() {
+            session.note_answer(now, number, cost);
+            if let Some(proof) = proof {
+                self.proofs.note(proof);
+            }
         }
-        let Some(session) = self.sessions.get_mut(&name) else { return Err(Refused::Full) };
-        session.received = session.received.wrapping_add(1);
-        session.credit = session.credit.saturating_add(now.since(session.seen_at).nanos()).min(most);
-        session.seen_at = now;
-        if session.credit < cost {
-            return Err(Refused::Rate);
+        // Nothing is kept of a session that had no answer yet.
+        if known.is_some() || verdict.is_ok() {
+            self.sessions.insert(name, session);
+        } else {
+            self.places.leave(session.place);
         }
-        session.credit -= cost;
-        session.sent = session.sent.wrapping_add(1);
-        Ok(*session)
+        verdict.map(|()| session)
     }
 
-    /// Looks for idle sessions at most once a second, so that a flood of new ones costs no more
-    /// than that.
-    fn make_room(&mut self, now: Mono) -> Result<(), Refused> {
+    /// Takes a place for a new session. Looks for idle ones at most once a second, so that a flood
+    /// of new ones costs no more than that.
+    fn take_place(&mut self, name: Name, now: Mono) -> Result<Id, Refused> {
         let is_time = now.since(self.swept_at) >= Span::from_secs(1);
         if is_time || self.sessions.is_empty() {
             self.swept_at = now;
-            self.sessions.retain(|_, session| now.since(session.seen_at) < IDLE);
+            let places = &mut self.places;
+            self.sessions.retain(|_, session| {
+                let is_kept = now.since(session.seen_at) < IDLE;
+                if !is_kept {
+                    places.leave(session.place);
+                }
+                is_kept
+            });
         }
-        if self.sessions.len() < self.settings.most_sessions { Ok(()) } else { Err(Refused::Full) }
+        let standing = if self.settings.key.is_some() { Standing::Proven } else { Standing::Unproven };
+        let entered = self.places.enter(name.from.ip(), standing, name).map_err(|_| Refused::Full)?;
+        if let Some(evicted) = entered.evicted {
+            self.sessions.remove(&evicted);
+        }
+        Ok(entered.id)
     }
 }
 
 /// After so long without a request a session begins anew (RFC 5357's REFWAIT is 15 min).
 pub const IDLE: Span = Span::from_secs(300);
+/// After so long without an answer a session may begin with any number.
+pub const NEW_START: Span = Span::from_secs(10);
+/// One host may have two sessions at a session's highest rate, and all hosts together five of them,
+/// or a thousand at the usual 100 packets a second. Bursts of a tenth pass at once, as in a
+/// session.
+const RATES: RateLimits = RateLimits {
+    per_host: Rate { per_second: 40_000, burst: 4_000 },
+    all: Rate { per_second: 100_000, burst: 10_000 },
+    hosts: 4096,
+};
+/// System ports (RFC 6335 §6); 0 is none.
+const LAST_OF_SERVICES: u16 = 1023;
 const NS_PER_S: i64 = 1_000_000_000;
 /// IANA, STAMP Timestamping Methods: software local.
 const SOFTWARE: u8 = 2;
@@ -280,12 +430,15 @@ const SOFTWARE: u8 = 2;
 const CONTROL_PLANE: u8 = 3;
 
 #[cfg(test)]
+mod attacks;
+
+#[cfg(test)]
 mod tests {
-    use netaware_wire::stamp::Timestamp;
+    use netaware_wire::stamp::{PORT, Timestamp};
 
     use super::*;
 
-    fn incoming(now: i64, port: u16) -> Incoming {
+    pub(super) fn incoming(now: i64, port: u16) -> Incoming {
         Incoming {
             now: Mono(0) + Span(now),
             received_at: Wall(1_700_000_000_000_000_000 + now),
@@ -303,7 +456,7 @@ mod tests {
     /// Of no whole number of nanoseconds.
     const ODD: u64 = 0xe8fe_6f80_8000_0001;
 
-    fn request(seq: u32, ssid: u16) -> [u8; 44] {
+    pub(super) fn request(seq: u32, ssid: u16) -> [u8; 44] {
         let mut packet = [0; 44];
         Request { seq, sent_at: Timestamp(ODD), error: ErrorEstimate::UNKNOWN, ssid }.emit(&mut packet, None);
         packet
@@ -313,12 +466,13 @@ mod tests {
     fn every_session_has_numbers_of_its_own() {
         let mut reflector = Reflector::new(ReflectorSettings::default());
         let mut numbers = Vec::new();
-        for (port, ssid) in [(5000, 1), (5000, 1), (5000, 2), (5001, 1), (5000, 1)] {
-            let mut packet = request(9, ssid);
+        let rows = [(9, 5000, 1), (7, 5000, 1), (9, 5000, 2), (9, 5001, 1), (8, 5000, 1)];
+        for (seq, port, ssid) in rows {
+            let mut packet = request(seq, ssid);
             let ready = reflector.take(&incoming(0, port), &mut packet).unwrap();
             ready.seal(&mut packet, Wall(1_700_000_000_000_009_000), None);
             let reply = Reply::parse(&packet, None).unwrap();
-            assert_eq!((reply.request_seq, reply.request_ttl, reply.ssid), (9, 60, ssid));
+            assert_eq!((reply.request_seq, reply.request_ttl, reply.ssid), (seq, 60, ssid));
             assert_eq!(reply.request_sent_at, Timestamp(ODD), "copied, not understood");
             assert_eq!(reply.sent_at.since(reply.received_at), Span(9000));
             numbers.push(reply.seq);
@@ -341,11 +495,14 @@ mod tests {
         let settings = ReflectorSettings { most_sessions: 2, most_per_second: 100, ..Default::default() };
         let mut reflector = Reflector::new(settings);
         let burst =
-            (0..50).filter(|_| reflector.take(&incoming(0, 5000), &mut request(0, 1)).is_ok()).count();
+            (0..50).filter(|n| reflector.take(&incoming(0, 5000), &mut request(*n, 1)).is_ok()).count();
         assert_eq!(burst, 10);
         let second = 1_000_000_000;
-        let paced = (1..=100)
-            .filter(|n| reflector.take(&incoming(n * second / 100, 5000), &mut request(0, 1)).is_ok())
+        let paced = (1..=100_u32)
+            .filter(|n| {
+                let now = i64::from(*n) * second / 100;
+                reflector.take(&incoming(now, 5000), &mut request(50 + n, 1)).is_ok()
+            })
             .count();
         assert_eq!(paced, 100);
         reflector.take(&incoming(second, 5001), &mut request(0, 1)).unwrap();
@@ -400,18 +557,41 @@ mod tests {
 
     #[test]
     fn each_reason_has_a_word_and_a_count_of_its_own() {
-        let names = ["short", "proof", "error_estimate", "loop", "full", "rate"];
+        let names = [
+            "short",
+            "proof",
+            "error_estimate",
+            "loop",
+            "answer",
+            "full",
+            "rate",
+            "host_rate",
+            "all_rate",
+            "repeated",
+            "old",
+        ];
         assert_eq!(Refused::ALL.map(Refused::name), names);
-        let mut reflector = Reflector::new(ReflectorSettings { most_sessions: 0, ..Default::default() });
+        let mut reflector = Reflector::new(ReflectorSettings { most_sessions: 1, ..Default::default() });
         let mut without_multiplier = request(0, 1);
         without_multiplier[13] = 0;
-        let packets: [&mut [u8]; 4] =
-            [&mut [0; 40], &mut without_multiplier, &mut request(0, 1), &mut request(1, 1)];
+        let mut an_answer = request(0, 1);
+        an_answer[37] = 1;
+        reflector.take(&incoming(0, 5000), &mut request(9_000, 1)).unwrap();
+        let packets: [&mut [u8]; 7] = [
+            &mut [0; 40],
+            &mut without_multiplier,
+            &mut an_answer,
+            &mut request(0, 2),
+            &mut request(1, 2),
+            &mut request(9_000, 1),
+            &mut request(0, 1),
+        ];
         for packet in packets {
             reflector.take(&incoming(0, 5000), packet).unwrap_err();
         }
         reflector.take(&incoming(0, PORT), &mut request(0, 1)).unwrap_err();
         let counts = reflector.counts();
-        assert_eq!((counts.answered, Refused::ALL.map(|why| counts.refused(why))), (0, [1, 0, 1, 1, 2, 0]));
+        let refused = Refused::ALL.map(|why| counts.refused(why));
+        assert_eq!((counts.answered, refused), (1, [1, 0, 1, 1, 1, 2, 0, 0, 0, 1, 1]));
     }
 }

@@ -77,6 +77,7 @@ impl StampLog {
             StampEvent::Late { .. } => self.late += 1,
             StampEvent::Copy { forward: true, .. } => self.forward_copies += 1,
             StampEvent::Copy { forward: false, .. } => self.reverse_copies += 1,
+            StampEvent::Doubled { count } => self.forward_copies += count,
             StampEvent::Restarted => self.restarts += 1,
             StampEvent::Patience(patience) => self.patience = Some(*patience),
             StampEvent::HeldUp { seq, dwell } => {

@@ -13,7 +13,7 @@ use netaware_wire::stamp::ErrorEstimate;
 use proptest::prelude::*;
 
 use super::clock::{ClockMethod, relate};
-use super::reflector::{Incoming, Reflector, ReflectorSettings};
+use super::reflector::{Incoming, Reflector, ReflectorSettings, Refused};
 use super::report::{RowNames, StampLog, WHY_ANEW, Way};
 use super::*;
 
@@ -134,7 +134,9 @@ impl Path {
                             if self.restart_at.is_some_and(|from| at >= from && !restarted) {
                                 (reflector, restarted) = (self.reflector(), true);
                             }
-                            self.reflect(&mut reflector, at, &mut bytes);
+                            if !self.reflect(&mut reflector, at, &mut bytes) {
+                                continue;
+                            }
                             let copies = copies(&self.reverse, &mut rng);
                             truth.lost_reverse += u64::from(copies == 0 && Some(tag) < plan.count);
                             for _ in 0..copies {
@@ -149,7 +151,8 @@ impl Path {
         panic!("no end");
     }
 
-    fn reflect(&self, reflector: &mut Reflector, at: Mono, bytes: &mut [u8]) {
+    /// Returns whether the packet is answered: one that is doubled on its way is only once.
+    fn reflect(&self, reflector: &mut Reflector, at: Mono, bytes: &mut [u8]) -> bool {
         let incoming = Incoming {
             now: at,
             received_at: self.their_clock(at),
@@ -163,11 +166,16 @@ impl Path {
             synchronised_by: 5,
         };
         let number = Request::parse(bytes, self.key.as_ref()).unwrap().seq;
-        let ready = reflector.take(&incoming, bytes).unwrap();
+        let ready = match reflector.take(&incoming, bytes) {
+            Ok(ready) => ready,
+            Err(Refused::Repeated) => return false,
+            Err(why) => panic!("{why:?}"),
+        };
         ready.seal(bytes, self.their_clock(at + DWELL), self.key.as_ref());
         if self.stateless {
             bytes[..4].copy_from_slice(&number.to_be_bytes());
         }
+        true
     }
 }
 

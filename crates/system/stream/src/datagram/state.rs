@@ -10,11 +10,12 @@ use netaware_dual::policy::{Choice, Decision, Evidence, Rules};
 use netaware_dual::{CannotSwitch, Side};
 use netaware_io::clock;
 use netaware_io::probe_socket::ProbeSocket;
+use netaware_pool::Rates;
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
-use netaware_wire::dual::{DATAGRAM_HEAD_LEN, DatagramBody, DatagramHead, DatagramKind, MAX_DATAGRAM};
+use netaware_wire::dual::{DATAGRAM_HEAD_LEN, DatagramBody, DatagramHead, MAX_DATAGRAM};
 
-use super::guests::Answers;
+use super::guests::{ANSWERS, draws_unknown};
 use super::sockets;
 use super::{DatagramHappened, DatagramOptions, PeerId, SocketStatus};
 use crate::leader::{HasLead, Lead};
@@ -32,7 +33,7 @@ pub(super) struct State {
     wakes: BTreeSet<(Mono, PeerId)>,
     last_peer: u64,
     door: Door,
-    pub(super) answers: Answers,
+    pub(super) answers: Rates,
     inbox: VecDeque<(PeerId, Vec<u8>)>,
     inbox_bytes: usize,
     told: SocketStatus,
@@ -102,7 +103,7 @@ impl State {
             wakes: BTreeSet::new(),
             last_peer: 0,
             door: Door::new(secret),
-            answers: Answers::new(now),
+            answers: Rates::new(ANSWERS),
             inbox: VecDeque::new(),
             inbox_bytes: 0,
             told: SocketStatus::default(),
@@ -261,7 +262,7 @@ impl State {
         let there = |peer: &Peer| peer.places[head.ip.index()].is_some_and(|it| it.is_same(&place));
         let Some(id) = known.filter(|id| self.peers.get(id).is_some_and(there)) else {
             self.told.strangers += 1;
-            if self.side == Side::Acceptor && !head.kind.is_set_up() && head.kind != DatagramKind::Bye {
+            if self.side == Side::Acceptor && draws_unknown(head.kind) {
                 self.answer(now, place, &head, &DatagramBody::Unknown);
             }
             return;

@@ -389,6 +389,41 @@ fn copies_are_told_by_the_reflectors_number_whether_their_packet_is_still_awaite
 }
 
 #[test]
+fn packets_that_a_reflector_had_twice_and_answered_once_are_copies_of_the_way_there() {
+    let took = |flow: &mut StampFlow, seq: u32, number: u32, received: u32| {
+        let sent = at(10 * (i64::from(seq) + 1));
+        let mut bytes = [0; 60];
+        answer(seq, sent, number, sent + MS * 3).emit(&mut bytes, None);
+        bytes[44..48].copy_from_slice(&[0, kind::DIRECT_MEASUREMENT, 0, 12]);
+        bytes[52..56].copy_from_slice(&received.to_be_bytes());
+        bytes[56..].copy_from_slice(&(number + 1).to_be_bytes());
+        flow.handle(at(45), Input::Datagram { bytes: &bytes, rx: stamp(at(45)), ttl: Some(61) });
+    };
+    let doubled = |count| Output::Event(StampEvent::Doubled { count });
+    let mut flow = flow(4);
+    for seq in 0..4 {
+        let sent = at(10 * (seq as i64 + 1));
+        polled(&mut flow, sent - LEAD);
+        left(&mut flow, seq, sent);
+    }
+    // The answers are overtaken on their way, so the counts go up and down.
+    for (seq, received, want) in [(1, 3, vec![1]), (0, 1, vec![]), (3, 9, vec![4]), (2, 5, vec![])] {
+        took(&mut flow, seq, seq, received);
+        let said = polled(&mut flow, at(45));
+        let found: Vec<_> = said
+            .iter()
+            .filter(|output| matches!(output, Output::Event(StampEvent::Doubled { .. })))
+            .cloned()
+            .collect();
+        assert_eq!(found, want.into_iter().map(doubled).collect::<Vec<_>>(), "{seq}");
+    }
+    // What is less than was answered, or of another number, is no count of copies.
+    assert_eq!((flow.counts().answered, flow.counts().forward_copies), (4, 5));
+    took(&mut flow, 3, 3, 2);
+    assert_eq!((flow.counts().reverse_copies, flow.counts().forward_copies), (1, 5));
+}
+
+#[test]
 fn of_a_late_answer_the_way_with_the_larger_excess_is_blamed() {
     // It took 102 ms, 97 ms more than the first one; half of that there: the way there is blamed.
     let halfway = at(20) + MS * 3 + Span::from_micros(48_500);
@@ -609,7 +644,7 @@ fn what_the_reflector_told_stays_known_when_later_answers_tell_nothing() {
         assert_eq!(flow.poll(at(10), &mut bytes), sends(0, at(10)));
         left(&mut flow, 0, at(10));
         assert_eq!((flow.told(), flow.same_clock()), (Told::default(), None));
-        path.reflect(&mut path.reflector(), at(13), &mut bytes);
+        assert!(path.reflect(&mut path.reflector(), at(13), &mut bytes));
         flow.handle(at(15), Input::Datagram { bytes: &bytes, rx: stamp(at(15)), ttl: None });
         let told = Told {
             class: Some(ClassOfService { dscp: 0, ecn: 0, refused: false }),

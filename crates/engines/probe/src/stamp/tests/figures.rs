@@ -57,7 +57,7 @@ fn log() -> StampLog {
         StampEvent::NotSent { seq: 9 },
         StampEvent::Late { seq: 3 },
         StampEvent::Copy { seq: 0, forward: true },
-        StampEvent::Copy { seq: 0, forward: true },
+        StampEvent::Doubled { count: 1 },
         StampEvent::Copy { seq: 0, forward: false },
         StampEvent::Abandoned { count: 7, not_sent: 2 },
     ];
