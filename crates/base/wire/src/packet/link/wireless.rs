@@ -1,8 +1,8 @@
 //! Frames of IEEE 802.11 as a card in monitor mode hands them over.
 //!
 //! Only what lies open is read: a protected frame is not IP to anybody who only listens. Frames
-//! that hold a piece of a packet, or several packets (A-MSDU), are not IP either, so what is counted
-//! leans low and no packet is made up.
+//! that hold a piece of a packet, or several packets (A-MSDU), are not IP either, so what is
+//! counted leans low and no packet is made up.
 
 use super::{Cursor, Found};
 use crate::packet::PacketError;
