@@ -7,6 +7,7 @@ use crate::packet::PacketError;
 /// come first or not at all, then the protocol. RFC 1661 §6.5 lets a sender leave out the first
 /// byte of a protocol below 256: the last byte of a protocol is odd and the first is even, so the
 /// two are told apart.
+#[cold]
 pub(super) fn ppp(cursor: &Cursor<'_>) -> Result<Found, PacketError> {
     let at = if let [ALL_STATIONS, UNNUMBERED] = *cursor.at::<2>(0)? { 2 } else { 0 };
     let [first] = *cursor.at::<1>(at)?;
@@ -22,6 +23,7 @@ pub(super) fn ppp(cursor: &Cursor<'_>) -> Result<Found, PacketError> {
 /// Frame relay: a Q.922 address of two to four bytes, the last of which is odd, then RFC 2427: a
 /// control byte, padding perhaps, and the number of a network layer protocol. Cisco puts an
 /// EtherType behind the address instead, which is at least 0x0600: no control byte of RFC 2427 is.
+#[cold]
 pub(super) fn frame_relay(cursor: &Cursor<'_>) -> Result<Found, PacketError> {
     let mut control = 0;
     loop {
@@ -60,6 +62,7 @@ pub(super) fn frame_relay(cursor: &Cursor<'_>) -> Result<Found, PacketError> {
 
 /// Cisco's HDLC: the address (0x0f for one station, 0x8f for all; some systems put other values
 /// there, so it is not looked at), a zero, and an EtherType. SLARP and CDP have types of their own.
+#[cold]
 pub(super) fn cisco_hdlc(cursor: &Cursor<'_>) -> Result<Found, PacketError> {
     match cursor.word(2)? {
         super::MPLS => cursor.behind_labels(4, [0; 2]),

@@ -9,6 +9,7 @@ use crate::packet::PacketError;
 
 /// The radiotap header (radiotap.org): version, padding, its length with the lowest byte first, and
 /// which fields it has. Of the fields only the flags say something about what follows.
+#[cold]
 pub(super) fn radiotap(cursor: &Cursor<'_>) -> Result<Found, PacketError> {
     let [version, _, low, high] = *cursor.at(0)?;
     let length = usize::from(u16::from_le_bytes([low, high]));
