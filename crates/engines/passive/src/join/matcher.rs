@@ -623,8 +623,8 @@ impl OpenParts {
 /// Settled at once when memory is full.
 const SHED: f64 = 0.125;
 
-/// Cells of open periods (about 0.1 KiB each), as far as that leaves enough periods: the honest have
-/// as many open as lie in what was away for a while.
+/// Cells of open periods (about 0.1 KiB each), as far as that leaves enough periods: honest points
+/// have as many open as lie in what was away for a while.
 const MOST_CELLS: usize = 1 << 21;
 const LEAST_PERIODS: usize = 1024;
 const MOST_PERIODS: usize = 1 << 17;
