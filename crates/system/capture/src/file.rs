@@ -61,7 +61,8 @@ pub enum FileSourceError {
 /// same file gives the same frames in the same order every time.
 ///
 /// Direction is that of pcapng's flags, of cooked frames and of ipnet's; frames that do not say
-/// count as received. Whether frames were merged by offloads a file does not say: [`Frame::segments`] is 1.
+/// count as received. Whether frames were merged by offloads a file does not say:
+/// [`Frame::segments`] is 1.
 pub struct FileSource {
     path: PathBuf,
     reader: Reader<File>,
