@@ -4,12 +4,9 @@
 use libfuzzer_sys::fuzz_target;
 use netaware_wire::packet::{LinkType, Tunnels, parse_with};
 
-const LINKS: [LinkType; 5] =
-    [LinkType::Ethernet, LinkType::Raw, LinkType::Cooked, LinkType::CookedV2, LinkType::Null];
-
 fuzz_target!(|input: (u8, u16, &[u8])| {
     let (kind, missing, frame) = input;
-    let link = LINKS[usize::from(kind) % LINKS.len()];
+    let link = LinkType::ALL[usize::from(kind) % LinkType::ALL.len()];
     let rules = Tunnels { gre: true, ip_in_ip: true, vxlan: Some(4789), gtp: true };
     let Ok(packet) = parse_with(rules, link, frame, frame.len() as u32 + u32::from(missing)) else { return };
     assert!(packet.bytes.len() as u64 <= u64::from(packet.length));

@@ -43,7 +43,9 @@ fn run_targets(seconds: u32) -> Result<usize> {
     }
     let limit = format!("-max_total_time={seconds}");
     for target in &targets {
-        shell::run(&mut cargo(&["+nightly", "fuzz", "run", target, "--", &limit, "-rss_limit_mb=1024"]))?;
+        // An input that takes long, or much memory, is a finding too.
+        let bounds = [limit.as_str(), "-rss_limit_mb=1024", "-timeout=10"];
+        shell::run(&mut cargo(&[&["+nightly", "fuzz", "run", *target, "--"], &bounds[..]].concat()))?;
     }
     eprintln!("fuzzed {} targets for {seconds} s each, nothing found", targets.len());
     Ok(targets.len())

@@ -495,7 +495,7 @@ fn rows_of(joined: Joined) -> impl Iterator<Item = (Period, Row)> {
 
 /// Beginning of the period that an instant is in.
 pub(crate) fn beginning(at: Wall, period: Span) -> i64 {
-    at.0.div_euclid(period.0.max(1)) * period.0.max(1)
+    at.0.div_euclid(period.0.max(1)).saturating_mul(period.0.max(1))
 }
 
 #[cfg(test)]

@@ -56,8 +56,11 @@ fn add(added: &mut Added, name: &str, setup: &Setup, point: &str, seen: &[Packet
     }
 }
 
-/// A file longer than this is written anew.
+/// A file longer than this, and than twice what is open, is written anew.
 const MOST_LINES: u64 = 100_000;
+/// Joins, points and periods at the same time: stamps come from outside, and each may name a period
+/// of its own. Packets of more are not told as unobserved should this process be killed.
+const MOST_PLACES: usize = 1 << 18;
 
 impl Window {
     /// Reads what the process before left. Joins that go on from where they were have lost nothing.
@@ -146,7 +149,14 @@ impl Window {
         self.enter_added(added);
     }
 
-    fn enter_added(&mut self, added: Added) {
+    fn enter_added(&mut self, mut added: Added) {
+        let mut room = MOST_PLACES.saturating_sub(self.open.len());
+        added.retain(|place, _| {
+            let is_known = self.open.contains_key(place);
+            let fits = is_known || room > 0;
+            room -= usize::from(fits && !is_known);
+            fits
+        });
         let mut text = String::new();
         for ((name, point, begin), [four, six]) in &added {
             text += &added_line(name, point, *begin, [*four, *six]);
@@ -178,7 +188,7 @@ impl Window {
             }
         }
         self.append(&text);
-        if self.lines > MOST_LINES {
+        if self.lines > MOST_LINES.max(2 * self.open.len() as u64) {
             self.rewrite();
         }
     }
@@ -327,6 +337,22 @@ mod tests {
         assert_eq!(text, "+ j a 0 2 1\n+ j a 1000000000 1 0\n");
         // Towards each of two other points: two versions in the first period, one in the second.
         assert_eq!(Window::open(folder.path(), setups(), [].iter()).unwrap().lost_rows().len(), 2 * 3);
+    }
+
+    #[test]
+    fn stamps_of_any_number_of_periods_take_no_more_places_than_there_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut window = Window::open(folder.path(), setups(), [].iter()).unwrap();
+        let seen = |second: i64| {
+            let at = Wall(second * SECOND);
+            PacketSighting { digest: 1, at, length: 40, ttl: 64, version: 4 }
+        };
+        let all: Vec<PacketSighting> = (0..MOST_PLACES as i64 + 5).map(seen).collect();
+        window.enter_seen("a", &all);
+        assert_eq!(window.open.len(), MOST_PLACES);
+        window.enter_seen("a", &[seen(0), seen(-1)]);
+        assert_eq!(window.open.len(), MOST_PLACES);
+        assert_eq!(window.open[&("j".to_owned(), "a".to_owned(), 0)], [2, 0], "what is known goes on");
     }
 
     #[test]

@@ -24,7 +24,8 @@ pub use writer::{Interface, Writer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// When, as far as the file says: files in us end in three zeros, and simple packet blocks of
-    /// pcapng say nothing, which is 0.
+    /// pcapng say nothing, which is 0. A file may claim any time: what 64 bits do not hold is put
+    /// at their ends.
     pub at: Wall,
     /// Bytes of the frame on the wire.
     pub wire_length: u32,

@@ -60,8 +60,9 @@ pub enum FileSourceError {
 /// Reads a pcap or pcapng file as a capture is read. Time is the file's: nothing waits, and the
 /// same file gives the same frames in the same order every time.
 ///
-/// Direction is that of pcapng's flags and of cooked frames; frames that do not say count as
-/// received. Whether frames were merged by offloads a file does not say: [`Frame::segments`] is 1.
+/// Direction is that of pcapng's flags, of cooked frames and of ipnet's; frames that do not say
+/// count as received. Whether frames were merged by offloads a file does not say:
+/// [`Frame::segments`] is 1.
 pub struct FileSource {
     path: PathBuf,
     reader: Reader<File>,
@@ -121,7 +122,7 @@ impl FileSource {
             let frame = Frame {
                 at: record.at,
                 stamped_by: ClockSource::Kernel,
-                outgoing: record.outgoing.or_else(|| cooked_outgoing(link, record.bytes)).unwrap_or(false),
+                outgoing: record.outgoing.or_else(|| said_outgoing(link, record.bytes)).unwrap_or(false),
                 bytes: record.bytes,
                 wire_length: record.wire_length,
                 link,
@@ -208,11 +209,13 @@ fn program<'a>(
     Ok(&programs[place].1)
 }
 
-/// Cooked frames say whether they were sent, in their packet type.
-fn cooked_outgoing(link: LinkType, bytes: &[u8]) -> Option<bool> {
+/// Cooked frames say whether they were sent, in their packet type, and those of ipnet in their hook
+/// type: 0 received, 1 sent, 2 neither.
+fn said_outgoing(link: LinkType, bytes: &[u8]) -> Option<bool> {
     let kind = match link {
         LinkType::Cooked => *bytes.get(1)?,
         LinkType::CookedV2 => *bytes.get(10)?,
+        LinkType::IpNet => return Some(*bytes.get(3)? == 1),
         _ => return None,
     };
     Some(kind == libc::PACKET_OUTGOING)

@@ -14,7 +14,7 @@ use netaware_units::{Span, Wall};
 use super::losses::Losses;
 use super::report::Told;
 use super::source::{Read, Source};
-use super::station::{Handed, Setup, Station};
+use super::station::{Handed, Setup, Station, is_dated};
 use crate::after;
 
 /// A change of tasks takes effect within this.
@@ -90,7 +90,7 @@ impl Runner {
     /// before it returns.
     pub fn run(mut self, source: &mut dyn Source, stop: &StopFlag) -> Ended {
         let (mut out, mut losses) = (Vec::new(), Losses::default());
-        let mut last_at: Option<Wall> = None;
+        let (mut last_at, mut is_empty) = (None::<Wall>, true);
         if let Ok(first) = self.orders.recv() {
             // A file must not be read before somebody wants its packets.
             if let Err(why) = self.obey_one(first, source, &mut out) {
@@ -104,10 +104,13 @@ impl Runner {
             let read = {
                 let (station, pace) = (&mut self.station, self.pace);
                 source.read(LOOK, &mut |seen| {
-                    if pace == Pace::Replay && last_at.is_none() {
-                        station.begin_at(seen.at);
+                    is_empty = false;
+                    if is_dated(seen.at) {
+                        if pace == Pace::Replay && last_at.is_none() {
+                            station.begin_at(seen.at);
+                        }
+                        last_at = Some(last_at.map_or(seen.at, |last| last.max(seen.at)));
                     }
-                    last_at = Some(last_at.map_or(seen.at, |last| last.max(seen.at)));
                     station.see(&seen, &mut out);
                 })
             };
@@ -131,6 +134,12 @@ impl Runner {
         };
         let now = match self.pace {
             Pace::Live => Some(clock::wall()),
+            Pace::Replay if last_at.is_none() && !is_empty => {
+                // Frames with times that cannot be are counted all the same: in 1970, where those
+                // are that say no time.
+                self.station.begin_at(Wall(0));
+                Some(Wall(1))
+            }
             // The stamp of the last packet is within the period. Without a packet there is no time
             // of which to say anything.
             Pace::Replay => last_at.map(|at| after(at, Span(1))),
@@ -180,8 +189,11 @@ mod tests {
     use netaware_record::passive::CaptureHealth;
     use netaware_units::ClockSource;
     use netaware_wire::packet::{LinkType, Tunnels};
+    use netaware_wire::pcap::{Record, Writer};
 
     use super::*;
+    use crate::ground::Replay;
+    use crate::probe::Ground;
 
     const SECOND: i64 = 1_000_000_000;
 
@@ -223,8 +235,8 @@ mod tests {
         }
     }
 
-    /// Packets lost and whether that is doubtful, period by period.
-    fn healths(reads: Vec<(Vec<i64>, u64)>) -> Vec<(u64, bool)> {
+    /// What reading a source to its end gives of each period.
+    fn periods(source: &mut dyn Source) -> Vec<CaptureHealth> {
         let (orders, received) = mpsc::channel();
         let (told, portions) = mpsc::sync_channel(WAITING);
         let station = Station::new(Span(SECOND), Wall(0), Tunnels::default());
@@ -232,12 +244,119 @@ mod tests {
         orders
             .send(Order::Tasks { keep: vec![], add: vec![], filters: false, kernel: None, at: Wall(0) })
             .unwrap();
-        assert_eq!(runner.run(&mut Script(reads, 0), &StopFlag::new()), Ended::End);
+        assert_eq!(runner.run(source, &StopFlag::new()), Ended::End);
         let health = |told| match told {
             Told::Portion(Portion { handed: Handed::Closed(_, health, _), .. }) => health,
             other => panic!("{other:?}"),
         };
-        portions.iter().map(health).map(|health| (health.lost(), health.doubtful)).collect()
+        portions.iter().map(health).collect()
+    }
+
+    /// Packets lost and whether that is doubtful, period by period.
+    fn healths(reads: Vec<(Vec<i64>, u64)>) -> Vec<(u64, bool)> {
+        let found = periods(&mut Script(reads, 0));
+        found.into_iter().map(|health| (health.lost(), health.doubtful)).collect()
+    }
+
+    /// Periods of a file, and its frames that were packets, not IP and malformed.
+    fn accounts(file: &[u8]) -> (usize, [u64; 3]) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, file).unwrap();
+        let mut replay = Replay::open(&path).unwrap();
+        let mut sources = Ground::open(&mut replay, "file").unwrap();
+        let found = periods(&mut *sources[0]);
+        let sum = |of: fn(&CaptureHealth) -> u64| found.iter().map(of).sum::<u64>();
+        (
+            found.len(),
+            [sum(|health| health.seen), sum(|health| health.not_ip), sum(|health| health.malformed)],
+        )
+    }
+
+    /// Ethernet, IPv4, UDP, no payload.
+    fn ethernet() -> Vec<u8> {
+        let mut bytes = vec![2; 12];
+        bytes.extend([8, 0, 0x45, 0, 0, 28, 0, 1, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
+        bytes.extend([0, 53, 0, 53, 0, 8, 0, 0]);
+        bytes
+    }
+
+    /// A pcapng file: a section, an interface whose clock counts nanoseconds, and a packet for each
+    /// stamp.
+    fn pcapng(stamps: &[u64]) -> Vec<u8> {
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let mut file = words(&[0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28]);
+        file.extend(words(&[1, 32, 1, 0, 9 | 1 << 16, 9, 0, 32]));
+        for stamp in stamps {
+            file.extend(words(&[6, 76, 0, (stamp >> 32) as u32, *stamp as u32, 42, 42]));
+            file.extend(ethernet());
+            file.extend([0, 0]);
+            file.extend(words(&[76]));
+        }
+        file
+    }
+
+    #[test]
+    fn a_file_of_136_bytes_with_a_stamp_at_the_end_of_time_is_read_to_its_end() {
+        let file = pcapng(&[u64::MAX]);
+        assert_eq!((file.len(), accounts(&file)), (136, (1, [0, 0, 1])));
+        let second = SECOND.unsigned_abs();
+        let stamps = [5 * second, u64::MAX, 6 * second, i64::MAX.unsigned_abs(), 7 * second];
+        assert_eq!(accounts(&pcapng(&stamps)), (3, [3, 0, 2]));
+    }
+
+    #[test]
+    fn a_file_of_three_frames_over_two_centuries_has_no_row_for_each_second_between() {
+        let second = SECOND.unsigned_abs();
+        let stamps = [0, 86_401 * second, 9_000_000_000 * second];
+        assert_eq!(accounts(&pcapng(&stamps)), (3, [3, 0, 0]));
+    }
+
+    /// What comes before an IPv4 packet.
+    fn head(link: LinkType) -> Vec<u8> {
+        match link {
+            LinkType::Ethernet => ethernet()[..14].to_vec(),
+            LinkType::Raw => vec![],
+            LinkType::Cooked => vec![0, 4, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0, 8, 0],
+            LinkType::CookedV2 => vec![8, 0, 0, 0, 0, 0, 0, 2, 0, 1, 4, 6, 1, 2, 3, 4, 5, 6, 0, 0],
+            LinkType::Null => vec![2, 0, 0, 0],
+            LinkType::Ppp => vec![0xff, 3, 0, 0x21],
+            LinkType::FrameRelay => vec![0x18, 0x41, 3, 0xcc],
+            LinkType::CiscoHdlc => vec![0x0f, 0, 8, 0],
+            LinkType::IpNet => [&[2, 2, 0, 1][..], &[0; 20]].concat(),
+            LinkType::Radiotap => {
+                let frame = [&[0, 0, 8, 0, 0, 0, 0, 0, 8, 1][..], &[0; 22]].concat();
+                [&frame[..], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]].concat()
+            }
+        }
+    }
+
+    #[test]
+    fn every_frame_of_a_file_is_a_packet_not_ip_or_malformed_whatever_its_link_and_where_it_ends() {
+        for link in LinkType::ALL {
+            let whole = [head(link), ethernet()[14..].to_vec()].concat();
+            let mut writer = Writer::pcap(Vec::new(), link, 256).unwrap();
+            let mut frames = 0;
+            let mut put = |bytes: &[u8], wire_length: usize| {
+                frames += 1;
+                let (at, link) = (Wall(SECOND), u32::from(link.number()));
+                let wire_length = wire_length as u32;
+                writer.write(&Record { at, wire_length, bytes, link, interface: 0, outgoing: None }).unwrap();
+            };
+            for kept in 0..=whole.len() {
+                // Cut by the snap length, short on the wire, and with each byte another.
+                put(&whole[..kept], whole.len());
+                put(&whole[..kept], kept);
+                if kept < whole.len() {
+                    let mut other = whole.clone();
+                    other[kept] ^= 0xff;
+                    put(&other, other.len());
+                }
+            }
+            let (periods, [seen, not_ip, malformed]) = accounts(&writer.finish().unwrap());
+            assert_eq!((periods, seen + not_ip + malformed), (1, frames), "{link:?}");
+            assert!(seen >= 2 && not_ip > 0 && malformed > 0, "{link:?}: {seen} {not_ip} {malformed}");
+        }
     }
 
     #[test]

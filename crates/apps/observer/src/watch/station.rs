@@ -6,6 +6,10 @@
 //! period that runs; its own stamp says when it was. When stamps jump back by more than a period
 //! the clock was stepped, and a new period begins where the clock is now.
 //!
+//! A file may say any time at all. A stamp before 1970 or after 2261 makes its frame malformed and
+//! moves no period. Any other closes eight periods at most, however far it jumps: what comes out is
+//! bounded by the number of frames, and not by the times that they claim.
+//!
 //! The first period of a task begins with the task, the last ends with it: they are shorter than
 //! the others, and say so.
 
@@ -175,7 +179,7 @@ impl Station {
         }
     }
 
-    /// Where the first packet of a file is: periods begin there.
+    /// Where the first packet of a file with a time is: periods begin there.
     pub fn begin_at(&mut self, at: Wall) {
         self.period = self.period_of(at.0);
         for slot in &mut self.slots {
@@ -219,7 +223,11 @@ impl Station {
     /// Takes a frame.
     #[inline]
     pub fn see(&mut self, seen: &Frame<'_>, out: &mut Vec<Handed>) {
-        if seen.at >= self.period.until || seen.at.0 < self.period.from.0 - self.length {
+        if !is_dated(seen.at) {
+            self.health.malformed += 1;
+            return;
+        }
+        if seen.at >= self.period.until || self.is_long_before(seen.at) {
             self.turn_to(seen.at, out);
         }
         match packet::parse_with(self.tunnels, seen.link, seen.bytes, seen.wire_length) {
@@ -254,7 +262,7 @@ impl Station {
         }
         if now >= after(self.period.until, GRACE) {
             self.turn_to(after(now, -GRACE), out);
-        } else if now.0 < self.period.from.0 - self.length {
+        } else if self.is_long_before(now) {
             self.turn_to(now, out);
         }
     }
@@ -274,9 +282,15 @@ impl Station {
         self.period.from = until;
     }
 
-    /// Closes periods until the present one holds `at`.
+    /// Whether the clock was stepped back: `at` is more than a period before the present one.
+    fn is_long_before(&self, at: Wall) -> bool {
+        at.0 < self.period.from.0.saturating_sub(self.length)
+    }
+
+    /// Closes periods until the present one holds `at`, which is not in it now. How many are closed
+    /// is calculated: a time at the end of what 64 bits hold would be waited for without end.
     fn turn_to(&mut self, at: Wall, out: &mut Vec<Handed>) {
-        let ahead = at.0.saturating_sub(self.period.until.0) / self.length;
+        let ahead = at.0.saturating_sub(self.period.until.0).div_euclid(self.length);
         if !(0..CATCH_UP).contains(&ahead) || at < self.period.from {
             let end = if at < self.period.from {
                 self.period.until.min(self.period.from)
@@ -287,7 +301,7 @@ impl Station {
             self.begin(self.period_of(at.0));
             return;
         }
-        while at >= self.period.until {
+        for _ in 0..=ahead {
             self.close(self.period.until, out);
             self.begin(self.period_of(self.period.until.0));
         }
@@ -307,6 +321,15 @@ impl Station {
         out.push(Handed::Closed(period, std::mem::take(&mut self.health), tables));
     }
 }
+
+/// Whether a clock can show this: the years 1970 to 2261. What 64 bits of nanoseconds hold ends in
+/// April 2262; readers of files saturate there, and sums of such stamps would overflow.
+pub(super) fn is_dated(at: Wall) -> bool {
+    (0..YEAR_2262).contains(&at.0)
+}
+
+/// 2262-01-01, ns.
+const YEAR_2262: i64 = 9_214_646_400 * 1_000_000_000;
 
 fn aligned(at: i64, length: i64) -> i64 {
     at.div_euclid(length).saturating_mul(length)
@@ -368,6 +391,7 @@ mod tests {
     use netaware_record::passive::{DigestRow, Row};
     use netaware_units::{ByteCount, ClockSource};
     use netaware_wire::packet::LinkType;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -565,6 +589,53 @@ mod tests {
         station.finish(at(SECOND), &mut out);
         let Some(Handed::Closed(_, health, _)) = out.pop() else { panic!() };
         assert_eq!((health.seen, health.malformed, health.seen_bytes), (1, 1, ByteCount(28)));
+    }
+
+    #[test]
+    fn a_stamp_at_the_end_of_time_makes_its_frame_malformed_and_closes_nothing() {
+        let (mut station, bytes, mut out) = (station(&["a"]), packet(), Vec::new());
+        for stamp in [i64::MAX, YEAR_2262, -1, i64::MIN] {
+            station.see(&Frame { at: Wall(stamp), ..seen(&bytes, 0) }, &mut out);
+        }
+        assert!(out.is_empty(), "{out:?}");
+        station.see(&seen(&bytes, SECOND / 2), &mut out);
+        station.finish(at(SECOND), &mut out);
+        let Some(Handed::Closed(_, health, _)) = out.pop() else { panic!() };
+        assert_eq!((health.seen, health.malformed), (1, 4));
+        assert!(is_dated(Wall(0)) && is_dated(Wall(YEAR_2262 - 1)));
+    }
+
+    #[test]
+    fn a_jump_to_where_64_bits_end_closes_no_more_periods_than_any_other() {
+        let ends = [i64::MIN, 0, i64::MAX - 1, i64::MAX];
+        for (from, to) in ends.iter().flat_map(|from| ends.map(|to| (*from, to))) {
+            let (mut station, mut out) = (station(&["a"]), Vec::new());
+            station.begin_at(Wall(from));
+            station.turn_to(Wall(to), &mut out);
+            assert!((1..=CATCH_UP as usize).contains(&out.len()), "{from} to {to}: {}", out.len());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_times_a_file_claims_periods_are_bounded_and_frames_accounted_for(
+            stamps in prop::collection::vec(
+                prop_oneof![any::<i64>(), 0..60 * SECOND, YEAR_2262 - SECOND..YEAR_2262 + SECOND],
+                0..40,
+            ),
+        ) {
+            let (mut station, bytes, mut out) = (station(&["a"]), packet(), Vec::new());
+            for stamp in &stamps {
+                station.see(&Frame { at: Wall(*stamp), ..seen(&bytes, 0) }, &mut out);
+            }
+            station.finish(Wall(0), &mut out);
+            prop_assert!(out.len() <= CATCH_UP as usize * stamps.len() + 1, "{}", out.len());
+            let frames = |handed: &Handed| match handed {
+                Handed::Closed(_, health, _) => health.seen + health.not_ip + health.malformed,
+                Handed::Sightings(_) => 0,
+            };
+            prop_assert_eq!(out.iter().map(frames).sum::<u64>(), stamps.len() as u64);
+        }
     }
 
     #[test]

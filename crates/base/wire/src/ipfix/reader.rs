@@ -242,7 +242,8 @@ impl Reader {
                 self.counts.templates_bad += 1;
             }
             Announcement::Withdrawal(id) => {
-                let forgotten = domain.forget(|known| known.template.id == id);
+                let gone = domain.templates.remove(&id);
+                let forgotten = gone.map_or((0, 0), |known| (1, known.template.fields.len()));
                 self.release(forgotten, |counts| &mut counts.templates_withdrawn);
             }
             Announcement::WithdrawAll => {

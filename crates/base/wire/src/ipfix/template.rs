@@ -5,6 +5,10 @@ use super::message::{OPTIONS_TEMPLATE_SET, TEMPLATE_SET};
 /// A length that says that each record brings its own (RFC 7011 §7).
 pub const VARIABLE: u16 = 65_535;
 
+/// Fields without bytes in one template: with more, records are no longer in proportion to the work
+/// that they make.
+pub const MOST_EMPTY: usize = 16;
+
 /// One field of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Field {
@@ -99,7 +103,9 @@ pub enum TemplateError {
     Id(u16),
     /// More scopes than fields, or options without a scope.
     Scopes,
-    /// Its records have no bytes, so that there would be any number of them.
+    /// Its records have no bytes, so that there would be any number of them; or more than
+    /// [`MOST_EMPTY`] of its fields have none, so that a byte of data would stand for thousands of
+    /// fields to look at.
     Empty,
 }
 
@@ -156,7 +162,8 @@ impl Announcements<'_> {
         }
         let fields = (0..count).map(|_| self.field()).collect::<Result<Vec<_>, _>>()?;
         let template = Template { id, scopes, fields };
-        if template.shortest() == 0 {
+        let empty = template.fields.iter().filter(|field| field.length == 0).count();
+        if template.shortest() == 0 || empty > MOST_EMPTY {
             return Err(TemplateError::Empty);
         }
         Ok(Announcement::Template(template))
@@ -210,6 +217,20 @@ mod tests {
         assert_eq!(read(2, &[0, 2, 0, 0]), [Ok(Announcement::WithdrawAll)]);
         assert_eq!(read(3, &[0, 3, 0, 0]), [Ok(Announcement::WithdrawAll)]);
         assert_eq!(read(3, &[0, 2, 0, 0]), [Err(TemplateError::Id(2))]);
+    }
+
+    #[test]
+    fn a_byte_of_data_does_not_stand_for_thousands_of_fields_to_look_at() {
+        let announced = |empty: usize| {
+            let mut fields = vec![Field::of(7, 0); empty];
+            fields.push(Field::of(4, 1));
+            let mut body = Vec::new();
+            Template::data(256, &fields).emit(&mut body);
+            read(2, &body).remove(0)
+        };
+        assert!(matches!(announced(MOST_EMPTY), Ok(Announcement::Template(_))));
+        assert_eq!(announced(MOST_EMPTY + 1), Err(TemplateError::Empty));
+        assert_eq!(announced(16_000), Err(TemplateError::Empty));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Where the IP packet begins in a frame.
 
+mod serial;
+mod wireless;
+
 use super::PacketError;
 
 /// What a frame begins with. Numbers are those of capture files (tcpdump.org/linktypes.html).
@@ -15,9 +18,33 @@ pub enum LinkType {
     CookedV2,
     /// Address family in four bytes of either byte order (BSD loopback).
     Null,
+    /// PPP (RFC 1661), with or without the address and control bytes of RFC 1662.
+    Ppp,
+    /// Frame relay (RFC 2427) from the Q.922 address on, without checksum.
+    FrameRelay,
+    /// Cisco HDLC (RFC 1547 §4.3.1): address, control, EtherType.
+    CiscoHdlc,
+    /// The pseudo-header of ipnet, which is Solaris's: 24 bytes.
+    IpNet,
+    /// IEEE 802.11 behind a radiotap header.
+    Radiotap,
 }
 
 impl LinkType {
+    /// All that are read here.
+    pub const ALL: [Self; 10] = [
+        Self::Ethernet,
+        Self::Raw,
+        Self::Cooked,
+        Self::CookedV2,
+        Self::Null,
+        Self::Ppp,
+        Self::FrameRelay,
+        Self::CiscoHdlc,
+        Self::IpNet,
+        Self::Radiotap,
+    ];
+
     /// By the number in a capture file; `None` for kinds that are not read here.
     pub fn of_number(number: u32) -> Option<Self> {
         match number {
@@ -28,6 +55,11 @@ impl LinkType {
             113 => Some(Self::Cooked),
             276 => Some(Self::CookedV2),
             0 | 108 => Some(Self::Null),
+            9 => Some(Self::Ppp),
+            104 => Some(Self::CiscoHdlc),
+            107 => Some(Self::FrameRelay),
+            127 => Some(Self::Radiotap),
+            226 => Some(Self::IpNet),
             _ => None,
         }
     }
@@ -40,6 +72,11 @@ impl LinkType {
             Self::Cooked => 113,
             Self::CookedV2 => 276,
             Self::Null => 0,
+            Self::Ppp => 9,
+            Self::FrameRelay => 107,
+            Self::CiscoHdlc => 104,
+            Self::IpNet => 226,
+            Self::Radiotap => 127,
         }
     }
 }
@@ -93,6 +130,16 @@ pub(super) fn find(link: LinkType, frame: &[u8], wire_length: u32) -> Result<Fou
             };
             cursor.found(says, 4, [0; 2])
         }
+        LinkType::Ppp => serial::ppp(&cursor),
+        LinkType::FrameRelay => serial::frame_relay(&cursor),
+        LinkType::CiscoHdlc => serial::cisco_hdlc(&cursor),
+        LinkType::IpNet => match cursor.at::<2>(0)?[1] {
+            // Solaris's address families (tcpdump.org/linktypes/LINKTYPE_IPNET.html).
+            2 => cursor.found(Says::V4, IP_NET, [0; 2]),
+            26 => cursor.found(Says::V6, IP_NET, [0; 2]),
+            _ => Err(PacketError::NotIp),
+        },
+        LinkType::Radiotap => wireless::radiotap(&cursor),
     }
 }
 
@@ -156,14 +203,20 @@ impl<'a> Cursor<'a> {
                 PPP_IPV6 => self.found(Says::V6, at + 8, vlans),
                 _ => Err(PacketError::NotIp),
             },
-            // IEEE 802.3 length instead of a type: LLC, and IP only by way of SNAP.
-            length if length < LEAST_TYPE => match self.at(at) {
-                Ok([0xaa, 0xaa, 3, 0, 0, 0, high, low]) => {
-                    self.found(Says::of_ether_type(u16::from_be_bytes([*high, *low]))?, at + 8, vlans)
-                }
-                _ => Err(PacketError::NotIp),
-            },
+            // IEEE 802.3 length instead of a type: LLC.
+            length if length < LEAST_TYPE => self.behind_llc(at, vlans),
             other => self.found(Says::of_ether_type(other)?, at, vlans),
+        }
+    }
+
+    /// IEEE 802.2 begins at `at`: there is IP only by way of SNAP (RFC 1042). Frames of other
+    /// protocols may be shorter than SNAP's header.
+    fn behind_llc(&self, at: usize, vlans: [u16; 2]) -> Result<Found, PacketError> {
+        match self.at(at) {
+            Ok([0xaa, 0xaa, 3, 0, 0, 0, high, low]) => {
+                self.found(Says::of_ether_type(u16::from_be_bytes([*high, *low]))?, at + 8, vlans)
+            }
+            _ => Err(PacketError::NotIp),
         }
     }
 
@@ -201,3 +254,4 @@ const LEAST_TYPE: u16 = 0x0600;
 const MAX_TAGS: usize = 4;
 const MAX_LABELS: usize = 8;
 const COOKED_V2: usize = 20;
+const IP_NET: usize = 24;

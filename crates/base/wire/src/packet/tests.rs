@@ -96,6 +96,147 @@ fn tags_and_other_links_are_passed() {
     }
 }
 
+/// The IP packet that a frame holds if these bytes come before it, of four and of six.
+fn behind(link: LinkType, four: &[u8], six: &[u8]) -> [Option<PacketError>; 2] {
+    let packets = [v4(UDP, &udp(1, 2, &[])), v6(UDP, &udp(1, 2, &[]))];
+    let mut heads = [four, six].into_iter();
+    packets.map(|packet| {
+        let frame = [heads.next().unwrap(), &packet[..]].concat();
+        match whole(link, &frame) {
+            Ok(found) => {
+                assert_eq!((found.bytes, found.frame_length as usize), (&packet[..], frame.len()));
+                None
+            }
+            Err(error) => Some(error),
+        }
+    })
+}
+
+const READ: [Option<PacketError>; 2] = [None; 2];
+const NOT_IP: [Option<PacketError>; 2] = [Some(PacketError::NotIp); 2];
+
+#[test]
+fn ppp_is_read_with_and_without_address_and_with_a_short_protocol() {
+    let ppp = |four: &[u8], six: &[u8]| behind(LinkType::Ppp, four, six);
+    assert_eq!(ppp(&[0xff, 3, 0, 0x21], &[0xff, 3, 0, 0x57]), READ);
+    assert_eq!(ppp(&[0, 0x21], &[0, 0x57]), READ);
+    assert_eq!(ppp(&[0xff, 3, 0x21], &[0x57]), READ);
+    let label = [0xff, 3, 2, 0x81, 0, 1, 1, 64];
+    assert_eq!(ppp(&label, &label[2..]), READ, "MPLS");
+    // Link control, and Van Jacobson's headers.
+    assert_eq!(ppp(&[0xff, 3, 0xc0, 0x21], &[0, 0x2d]), NOT_IP);
+    assert_eq!(whole(LinkType::Ppp, &[0xff, 3, 0]), Err(PacketError::LinkHeader));
+}
+
+#[test]
+fn frame_relay_is_read_by_its_protocol_number_by_snap_and_as_cisco_has_it() {
+    let relay = |four: &[u8], six: &[u8]| behind(LinkType::FrameRelay, four, six);
+    assert_eq!(relay(&[0x18, 0x41, 3, 0xcc], &[0x18, 0x41, 3, 0x8e]), READ);
+    // Addresses of three and four bytes, and padding.
+    assert_eq!(relay(&[0x18, 0x40, 0x01, 3, 0xcc], &[0x18, 0x40, 0, 0x01, 3, 0, 0x8e]), READ);
+    let snap = |high: u8, low: u8| [0x18, 0x41, 3, 0, 0x80, 0, 0, 0, high, low];
+    assert_eq!(relay(&snap(8, 0), &snap(0x86, 0xdd)), READ);
+    assert_eq!(relay(&[0x18, 0x41, 8, 0], &[0x18, 0x41, 0x86, 0xdd]), READ, "Cisco");
+    // The link's own management, ARP by SNAP, a bridged frame.
+    assert_eq!(relay(&[0, 0x01, 3, 8], &snap(8, 6)), NOT_IP);
+    assert_eq!(relay(&[0x18, 0x41, 3, 0, 0x80, 0, 0x80, 0xc2, 0, 7], &[0x18, 0x41, 3, 0x81]), NOT_IP);
+    // An address without an end, and one of a single byte.
+    assert_eq!(relay(&[0, 0, 0, 0, 3, 0xcc], &[1, 3, 0x8e]), NOT_IP);
+    assert_eq!(whole(LinkType::FrameRelay, &[0x18, 0x41, 3]), Err(PacketError::LinkHeader));
+}
+
+#[test]
+fn hdlc_of_cisco_is_read_by_its_ether_type() {
+    let hdlc = |four: &[u8], six: &[u8]| behind(LinkType::CiscoHdlc, four, six);
+    assert_eq!(hdlc(&[0x0f, 0, 8, 0], &[0x8f, 0, 0x86, 0xdd]), READ);
+    let label = [0x0f, 0, 0x88, 0x47, 0, 1, 1, 64];
+    assert_eq!(hdlc(&label, &label), READ, "MPLS");
+    // SLARP and CDP.
+    assert_eq!(hdlc(&[0x8f, 0, 0x80, 0x35], &[0x8f, 0, 0x20, 0]), NOT_IP);
+}
+
+#[test]
+fn ipnet_says_by_its_family_what_follows() {
+    let head = |family: u8| {
+        let mut bytes = vec![2, family, 0, 1, 0, 0, 0, 28];
+        bytes.resize(24, 0);
+        bytes
+    };
+    let ip_net = |four: &[u8], six: &[u8]| behind(LinkType::IpNet, four, six);
+    assert_eq!(ip_net(&head(2), &head(26)), READ);
+    assert_eq!(ip_net(&head(10), &head(0)), NOT_IP, "Solaris's numbers, not Linux's");
+    assert_eq!(ip_net(&head(26), &head(2)), [Some(PacketError::Version); 2]);
+}
+
+/// A frame of IEEE 802.11 up to IP: radiotap, frame control, what it has beyond three addresses,
+/// and SNAP.
+fn wireless(radiotap: &[u8], control: [u8; 2], beyond: &[u8], ether_type: [u8; 2]) -> Vec<u8> {
+    let mut bytes = radiotap.to_vec();
+    bytes.extend(control);
+    bytes.extend([0, 0]);
+    bytes.extend([2; 18]);
+    // The sequence number is 0x123, the piece 0.
+    bytes.extend([0x30, 0x12]);
+    bytes.extend(beyond);
+    bytes.extend([0xaa, 0xaa, 3, 0, 0, 0]);
+    bytes.extend(ether_type);
+    bytes
+}
+
+const BARE: [u8; 8] = [0, 0, 8, 0, 0, 0, 0, 0];
+
+#[test]
+fn data_frames_of_802_11_are_read_behind_radiotap() {
+    let read = |radiotap: &[u8], control, beyond: &[u8]| {
+        let [four, six] =
+            [[8, 0], [0x86, 0xdd]].map(|ether_type| wireless(radiotap, control, beyond, ether_type));
+        behind(LinkType::Radiotap, &four, &six)
+    };
+    assert_eq!(read(&BARE, [0x08, 0x01], &[]), READ, "to the access point");
+    assert_eq!(read(&BARE, [0x08, 0x03], &[2; 6]), READ, "four addresses");
+    assert_eq!(read(&BARE, [0x88, 0x02], &[0, 0]), READ, "QoS");
+    assert_eq!(read(&BARE, [0x88, 0x83], &[2, 2, 2, 2, 2, 2, 0, 0, 9, 9, 9, 9]), READ, "HT control");
+    // A time, flags that say that the header is padded, and a rate.
+    let mut full: Vec<u8> = vec![0, 0, 18, 0, 7, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0x20, 2];
+    assert_eq!(read(&full, [0x88, 0x02], &[0, 0, 0, 0]), READ, "padded");
+    full[16] = 0;
+    assert_eq!(read(&full, [0x88, 0x02], &[0, 0]), READ, "not padded");
+    // A second word of fields: the time is at a multiple of eight.
+    let more: [u8; 25] = [0, 0, 25, 0, 3, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0x20];
+    assert_eq!(read(&more, [0x88, 0x02], &[0, 0, 0, 0]), READ, "more words");
+}
+
+#[test]
+fn what_is_protected_in_pieces_or_several_in_one_is_not_ip_over_802_11() {
+    let read = |control, beyond: &[u8]| whole_error(&wireless(&BARE, control, beyond, [8, 0]));
+    let none = Some(PacketError::NotIp);
+    // A beacon, a null frame, another version; protected; more pieces follow.
+    assert_eq!(
+        [[0x80, 0], [0x48, 1], [0x09, 1], [0x08, 0x41], [0x08, 0x05]].map(|c| read(c, &[])),
+        [none; 5]
+    );
+    assert_eq!(read([0x88, 0x01], &[0x80, 0]), none, "A-MSDU");
+    let mut piece = wireless(&BARE, [0x08, 1], &[], [8, 0]);
+    piece[8 + 22] |= 1;
+    assert_eq!(whole_error(&piece), none, "the second piece");
+    let other = wireless(&[1, 0, 8, 0, 0, 0, 0, 0], [0x08, 1], &[], [8, 0]);
+    assert_eq!(whole_error(&other), none, "another version of radiotap");
+    // Lengths that lie: less than a header, beyond the frame, words of fields without an end, flags
+    // behind the header.
+    let long: [u8; 8] = [0, 0, 255, 255, 0, 0, 0, 0];
+    let words: [u8; 8] = [0, 0, 8, 0, 0, 0, 0, 0x80];
+    let flags: [u8; 8] = [0, 0, 8, 0, 2, 0, 0, 0];
+    for radiotap in [[0, 0, 7, 0, 0, 0, 0, 0], long, words, flags] {
+        let frame = wireless(&radiotap, [0x08, 1], &[], [8, 0]);
+        assert_eq!(whole_error(&frame), Some(PacketError::LinkHeader), "{radiotap:?}");
+    }
+}
+
+/// Why there is no packet behind these bytes.
+fn whole_error(head: &[u8]) -> Option<PacketError> {
+    whole(LinkType::Radiotap, &[head, &v4(UDP, &udp(1, 2, &[]))[..]].concat()).err()
+}
+
 #[test]
 fn extension_headers_are_followed_to_what_they_lead_to() {
     let datagram = udp(7, 9, b"x");
@@ -380,15 +521,12 @@ fn extensions_of_gtp_are_followed_but_not_without_end() {
     assert_eq!((gtp(&[0x30, 254]), gtp(&[0x50, 255]), gtp(&[0x20, 255])), (None, None, None));
 }
 
-const LINKS: [LinkType; 5] =
-    [LinkType::Ethernet, LinkType::Raw, LinkType::Cooked, LinkType::CookedV2, LinkType::Null];
-
 #[test]
 fn links_keep_their_number() {
-    for link in LINKS {
+    for link in LinkType::ALL {
         assert_eq!(LinkType::of_number(link.number().into()), Some(link));
     }
-    assert_eq!(LinkType::of_number(105), None, "IEEE 802.11");
+    assert_eq!(LinkType::of_number(105), None, "IEEE 802.11 without radiotap");
 }
 
 /// Whatever was read lies within the frame and agrees with itself.
@@ -410,7 +548,7 @@ fn hold(link: LinkType, frame: &[u8], wire: u32) {
 proptest! {
     #[test]
     fn no_bytes_break_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..120), wire in any::<u32>()) {
-        for link in LINKS {
+        for link in LinkType::ALL {
             hold(link, &bytes, wire);
             hold(link, &bytes, 0);
         }

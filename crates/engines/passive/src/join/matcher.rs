@@ -28,7 +28,8 @@ pub struct JoinCounts {
     /// Of a point that there is not, with a stamp before 1970 or further ahead of the collector
     /// than a period, a window and the clocks' greatest difference: not used.
     pub absurd: u64,
-    /// Settled early because memory was full, and without a partner by then.
+    /// Settled early because memory was full, and without a partner by then; or of more periods at
+    /// the same time than there is memory for.
     pub given_up: u64,
     /// Of digests that another collector joins: used for the clocks where they are of their sample,
     /// else not at all.
@@ -297,7 +298,11 @@ impl Matcher {
                 let packet = run[taken..].iter().take_while(|entry| entry.at <= last).count();
                 let verdict = if ripe { Verdict::Final } else { Verdict::Forced };
                 let seen = &run[taken..taken + packet];
-                counts.given_up += rules.settle(seen, verdict, watching, open);
+                counts.given_up += if open.has_room(seen) {
+                    rules.settle(seen, verdict, watching, open)
+                } else {
+                    packet as u64
+                };
                 taken += packet;
             }
             taken
@@ -539,6 +544,9 @@ fn count_path(seen: &[Entry], paths: &mut Paths) {
 struct OpenParts {
     length: Span,
     cells: usize,
+    /// Periods at the same time, at most: stamps come from outside, and each period that one of
+    /// them names takes the memory of all its cells.
+    most: usize,
     parts: BTreeMap<i64, Box<Part>>,
     /// The one that was asked for last, out of the map: most packets are of the same.
     current: Option<Box<Part>>,
@@ -546,7 +554,20 @@ struct OpenParts {
 
 impl OpenParts {
     fn new(length: Span, cells: usize) -> Self {
-        Self { length, cells, parts: BTreeMap::new(), current: None }
+        let most = (MOST_CELLS / cells.max(1)).clamp(LEAST_PERIODS, MOST_PERIODS);
+        Self { length, cells, most, parts: BTreeMap::new(), current: None }
+    }
+
+    /// Whether the periods of these sightings are open, or may be opened.
+    #[inline]
+    fn has_room(&self, seen: &[Entry]) -> bool {
+        let open = self.parts.len() + usize::from(self.current.is_some());
+        open + seen.len() <= self.most || seen.iter().all(|entry| self.is_open(entry.at))
+    }
+
+    fn is_open(&self, at: i64) -> bool {
+        let number = at.div_euclid(self.length.0);
+        self.current.as_ref().is_some_and(|part| part.number == number) || self.parts.contains_key(&number)
     }
 
     fn part_of(&mut self, at: i64) -> &mut Part {
@@ -601,6 +622,12 @@ impl OpenParts {
 
 /// Settled at once when memory is full.
 const SHED: f64 = 0.125;
+
+/// Cells of open periods (about 0.1 KiB each), as far as that leaves enough periods: honest points
+/// have as many open as lie in what was away for a while.
+const MOST_CELLS: usize = 1 << 21;
+const LEAST_PERIODS: usize = 1024;
+const MOST_PERIODS: usize = 1 << 17;
 
 /// The year 2262 less room for windows: no stamp is later, so sums of stamps and windows do not
 /// overflow.
@@ -762,6 +789,17 @@ mod tests {
         assert_eq!(matcher.judged_until(), Some(29_999_999_890));
         matcher.watched(B, Period { from: Wall(6_000), until: Wall(40_000_000_000) }, 0);
         assert_eq!(matcher.watching[1].spans(), [&[(29_999_999_890, 40_000_000_000)][..]; 2]);
+    }
+
+    #[test]
+    fn sightings_of_a_thousand_periods_take_the_memory_of_as_many_as_there_is_room_for() {
+        let mut matcher = matcher();
+        assert_eq!(matcher.open.most, MOST_PERIODS);
+        matcher.open.most = 3;
+        let far: Vec<PacketSighting> = (0..1000).map(|n| seen(n as u64, n * 1_000_000, 64)).collect();
+        matcher.offer(A, &far);
+        assert_eq!((matcher.finish().len(), matcher.counts().given_up), (3, 997));
+        assert_eq!(OpenParts::new(Span(1), 4032).most, LEAST_PERIODS);
     }
 
     #[test]
