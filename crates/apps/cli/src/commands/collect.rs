@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use netaware_collector::{Answer, Client, Collector, Config, Judge, Start, folder_of, plan};
 
 use crate::exit::Exit;
+use crate::flags::key;
 use crate::flags::logging::Logging;
 use crate::signals;
 use crate::sink;
@@ -151,6 +152,7 @@ impl Place {
         let token = match &self.token_file {
             None => None,
             Some(path) => {
+                key::warn_if_exposed(path);
                 let text = std::fs::read_to_string(path);
                 let text = text.with_context(|| format!("cannot read the token in {}", path.display()))?;
                 Some(text.trim_end_matches(['\r', '\n']).to_owned())
