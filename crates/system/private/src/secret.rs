@@ -1,5 +1,6 @@
 //! Secrets in files: reading them, and whether others can do so too.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -27,7 +28,7 @@ impl std::fmt::Debug for Secret {
 /// The file cannot be read.
 pub fn read_secret(path: &Path, longest: u64) -> io::Result<Secret> {
     let file = File::open(path)?;
-    let is_exposed = is_open_to_others(&file.metadata()?);
+    let is_exposed = is_open_to_others(&file.metadata()?) && !is_credential(path);
     let mut bytes = Vec::new();
     file.take(longest).read_to_end(&mut bytes)?;
     Ok(Secret { bytes, is_exposed })
@@ -36,13 +37,23 @@ pub fn read_secret(path: &Path, longest: u64) -> io::Result<Secret> {
 /// Whether other users may read or change the secret in a file. A file that cannot be looked at is
 /// not exposed; whoever reads it says why it cannot be read.
 pub fn is_exposed(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| is_open_to_others(&found))
+    fs::metadata(path).is_ok_and(|found| is_open_to_others(&found)) && !is_credential(path)
 }
 
 /// The sentence for the owner of an exposed file.
 pub fn exposure(path: &Path) -> String {
     let path = path.display();
     format!("other users of this host may read or change the secret in {path}: run chmod 600 {path}")
+}
+
+/// Whether systemd handed the file to this service (`LoadCredential=`). The bits of its group then
+/// stand for the one user whom it was made for.
+fn is_credential(path: &Path) -> bool {
+    is_below(path, std::env::var_os("CREDENTIALS_DIRECTORY").as_deref())
+}
+
+fn is_below(path: &Path, folder: Option<&OsStr>) -> bool {
+    folder.is_some_and(|folder| !folder.is_empty() && path.starts_with(folder))
 }
 
 /// A pipe or a device says nothing of who else can read what comes out of it.
@@ -64,6 +75,16 @@ mod tests {
             let [group, others] = [mode / 8 % 8, mode % 8];
             let is_closed = [group, others].into_iter().all(|bits| matches!(bits, 0 | 1));
             assert_eq!(opens(mode), !is_closed, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn what_systemd_hands_to_a_service_is_for_that_service_alone() {
+        let folder = Some(OsStr::new("/run/credentials/netaware-probe.service"));
+        assert!(is_below(Path::new("/run/credentials/netaware-probe.service/key"), folder));
+        for path in ["/run/credentials/other.service/key", "/etc/netaware/key", "key"] {
+            assert!(!is_below(Path::new(path), folder), "{path}");
+            assert!(!is_below(Path::new(path), None) && !is_below(Path::new(path), Some(OsStr::new(""))));
         }
     }
 

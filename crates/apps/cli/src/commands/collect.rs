@@ -23,11 +23,14 @@ Examples:
   netaware collect check                 is collect.toml all right?
   netaware collect run                   run it until a signal ends it
   netaware collect run --store clickhouse://127.0.0.1/netaware
-  netaware collect plan                  what would change, probe by probe
-  netaware collect apply                 change it, without a restart
+  netaware collect plan --token-file netaware-collect/admin-token
+                                         what would change, probe by probe
+  netaware collect apply --token-file netaware-collect/admin-token
+                                         change it, without a restart
   netaware collect apply --at https://collect.example --ca ca.pem --token-file token
 
-Without a token in collect.toml the page, the API and /metrics answer this host only.
+Changes need the admin token: that of access.admin_token_file, or else admin-token in the collector's state folder. Without a \
+token in collect.toml the page, the API and /metrics answer this host only.
 
 Exit codes:
   0  done, or ended by a signal
@@ -107,7 +110,8 @@ struct Place {
     /// Where the collector answers: http://HOST:PORT or https://HOST:PORT
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:14234")]
     at: String,
-    /// File with the token of access.admin_token_file
+    /// File with the admin token: that of access.admin_token_file, or else admin-token in the
+    /// collector's state folder
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// PEM file of the authority that signed the collector's certificate, or of the certificate
