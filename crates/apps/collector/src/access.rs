@@ -1,6 +1,6 @@
 //! Who may ask over HTTP, and who may change.
 //!
-//! Whoever shows a token. Changes, and the configuration itself, need the admin token from every
+//! A token decides. Changes, and the configuration itself, need the admin token from every
 //! host, this one included: other users of this host are no owners of the collector. Where the file
 //! names no admin token the collector makes one.
 //!

@@ -1,10 +1,10 @@
-//! Where the keys of probes may be that a configuration names which comes over HTTP.
+//! The folders in which a change over HTTP may name keys of probes.
 //!
-//! Whoever wrote the file that the collector was started with could read the files that it names.
-//! Whoever sends a configuration may not be able to, so it must neither have files read that are no
-//! keys, nor find out which files there are. A key has to be in a folder in which that first file
-//! has keys, or below it. Every path elsewhere gets the same answer, whether there is a file or
-//! not, and a path that cannot be below such a folder is not looked at on the disk.
+//! The collector may read files that the sender of a change may not. So a change must neither have
+//! it read files that are no keys, nor find out which files there are. A key has to be in a folder
+//! in which the file that the collector was started with has keys, or below it. Every path elsewhere
+//! gets the same answer, whether there is a file or not, and a path that cannot be below such a
+//! folder is not looked at on the disk.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -39,8 +39,8 @@ impl KeyFolders {
     }
 }
 
-/// What the path leads to once all links are followed. A key that is not there yet is one that the
-/// sender can be told of, if its folder is the right one.
+/// Whether the path is still below the folder once all links are followed. A key that does not exist
+/// may be there: the sender is told that it is missing.
 fn is_below(folder: &Path, key: &Path) -> bool {
     let Ok(folder) = folder.canonicalize() else { return false };
     let leads_below = |path: &Path| path.canonicalize().is_ok_and(|real| real.starts_with(&folder));

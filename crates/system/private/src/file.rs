@@ -19,7 +19,7 @@ pub fn options() -> OpenOptions {
 /// # Errors
 /// It cannot be made.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
-    if let Some(above) = folder.parent() {
+    if let Some(above) = folder.parent().filter(|above| !above.exists()) {
         fs::create_dir_all(above)?;
     }
     let mut builder = DirBuilder::new();

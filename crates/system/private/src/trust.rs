@@ -69,8 +69,8 @@ pub enum Settings {
 
 /// Reads a file of settings if it is the word of this user or of root.
 ///
-/// Nobody can exchange the file between the checks and the reading: the file itself is opened before
-/// it is judged, and its folder is judged first. In a folder that passes, only this user and root
+/// Nobody can exchange the file between the checks and the reading: its folder is judged first, and
+/// the file itself is opened before it is judged. In a folder that passes, only this user and root
 /// can rename or replace anything. The present folder, as the folder of a relative path, stays the
 /// same for as long as the process does not leave it.
 ///

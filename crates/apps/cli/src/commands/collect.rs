@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use netaware_collector::{Answer, Client, Collector, Config, Judge, Start, folder_of, plan};
+use netaware_store::fleet::without_password;
 
 use crate::exit::Exit;
 use crate::flags::key;
@@ -139,7 +140,12 @@ impl Collect {
 }
 
 fn load(path: &Path) -> anyhow::Result<Config> {
-    Config::load(path).with_context(|| path.display().to_string())
+    let config = Config::load(path).with_context(|| path.display().to_string())?;
+    if config.store.as_deref().is_some_and(|place| without_password(place) != place) {
+        // The file holds the password of the store.
+        key::warn_if_exposed(path);
+    }
+    Ok(config)
 }
 
 impl Check {

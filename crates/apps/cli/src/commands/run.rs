@@ -89,7 +89,8 @@ impl Run {
         Err(error).with_context(|| format!("cannot start '{}'", name.to_string_lossy()))
     }
 
-    /// The program with the library before the others, and without our secrets: it may be anybody's.
+    /// The program with the library before the others, and without our secrets, which are none of
+    /// its business.
     fn command(&self, name: &OsStr, arguments: &[OsString], preload: &OsStr) -> Command {
         let mut command = Command::new(name);
         netaware_private::without_secrets(&mut command);
