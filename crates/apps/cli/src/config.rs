@@ -11,6 +11,9 @@
 //! streams = 8           # for `netaware tcp` only; stronger than the same key above
 //! ```
 //!
+//! The file in the present folder counts only if nobody but this user and root can have written it:
+//! who starts a program beside a file of somebody else must not measure, or serve, by his settings.
+//!
 //! Flags that exclude each other form a group (`--rate` and `--spacing`): a stronger layer that
 //! sets one of them silences the whole group in the weaker ones.
 
@@ -30,10 +33,20 @@ use layer::{Layer, Setting};
 
 use crate::flags::host::Host;
 
+/// Whose folder a file of settings is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The user's own folder of configuration.
+    Own,
+    /// The present one. It may be anybody's, so the file counts only if nobody but this user and
+    /// root can have written it.
+    Present,
+}
+
 /// Where settings may come from, weakest first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sources {
-    pub(crate) files: Vec<PathBuf>,
+    pub(crate) files: Vec<(Place, PathBuf)>,
     /// Name and value.
     pub(crate) environment: BTreeMap<String, String>,
 }
@@ -52,7 +65,32 @@ impl Sources {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(name, _)| name.starts_with(layer::PREFIX))
             .collect();
-        Self { files: user.into_iter().chain([PathBuf::from("netaware.toml")]).collect(), environment }
+        let user = user.map(|file| (Place::Own, file));
+        let present = (Place::Present, PathBuf::from("netaware.toml"));
+        Self { files: user.into_iter().chain([present]).collect(), environment }
+    }
+}
+
+/// What is said about files of settings.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Notes {
+    /// Files that settings were taken from.
+    read: Vec<PathBuf>,
+    /// Files that do not count, each with the reason.
+    ignored: Vec<String>,
+}
+
+impl Notes {
+    fn warn(&self) {
+        for ignored in &self.ignored {
+            eprintln!("warning: {ignored}");
+        }
+    }
+
+    fn name_files(&self) {
+        for path in &self.read {
+            eprintln!("settings are read from {}", path.display());
+        }
     }
 }
 
@@ -66,14 +104,17 @@ pub(crate) fn merged(
     typed: &[OsString],
     matches: &ArgMatches,
     sources: &Sources,
+    notes: &mut Notes,
 ) -> anyhow::Result<Vec<OsString>> {
     let chosen = Chosen::new(command, matches);
     if chosen.configurable().next().is_none() {
         return Ok(typed.to_vec());
     }
     let mut layers = Vec::new();
-    for path in &sources.files {
-        layers.extend(file::layer(path, command, &chosen)?);
+    for (place, path) in &sources.files {
+        if let Some(text) = file::text(*place, path, notes)? {
+            layers.extend(file::layers(path, &text, command, &chosen)?);
+        }
     }
     layers.push(layer::environment(&sources.environment, &chosen));
     let mut kept: BTreeMap<String, Setting> = BTreeMap::new();
@@ -229,12 +270,26 @@ impl Parsed {
 pub(crate) fn parsed(command: Command, typed: &[OsString], sources: &Sources) -> anyhow::Result<Parsed> {
     let first =
         command.clone().try_get_matches_from(typed).map_err(|error| refusal(&command, typed, error))?;
-    let line = merged(&command, typed, &first, sources).context("settings")?;
-    if line == typed {
-        return Ok(Parsed { merged: first.clone(), typed: first });
+    let mut notes = Notes::default();
+    let line = merged(&command, typed, &first, sources, &mut notes);
+    notes.warn();
+    let line = line.context("settings")?;
+    let merged = if line == typed { first.clone() } else { command.try_get_matches_from(line)? };
+    if is_verbose(&merged) {
+        notes.name_files();
     }
-    let merged = command.try_get_matches_from(line)?;
     Ok(Parsed { typed: first, merged })
+}
+
+/// Whether the last subcommand has its `--verbose`, which is a switch or a counter.
+fn is_verbose(matches: &ArgMatches) -> bool {
+    let mut matches = matches;
+    while let Some((_, below)) = matches.subcommand() {
+        matches = below;
+    }
+    let counted = matches.try_get_one::<u8>("verbose").ok().flatten();
+    let switched = matches.try_get_one::<bool>("verbose").ok().flatten();
+    counted.is_some_and(|times| *times > 0) || switched.is_some_and(|is_on| *is_on)
 }
 
 /// The error that says most about a refused command line.

@@ -20,7 +20,7 @@ async function ask(path, options = {}) {
   const answer = await fetch("/api/v1/" + path, { ...options, headers });
   const text = await answer.text();
   const value = text ? JSON.parse(text) : null;
-  if (answer.status === 401) by("access").hidden = false;
+  if (answer.status === 401 || answer.status === 403) by("access").hidden = false;
   if (!answer.ok) throw new Error(value && value.error ? value.error : "HTTP " + answer.status);
   return value;
 }

@@ -133,10 +133,11 @@ impl Collector {
         let controller = Controller::start(config, start)?;
         let config = controller.running().config.clone();
         let acceptor = config.tls.as_ref().map(tls::acceptor).transpose()?;
-        let gate = Gate::new(&config.access)?;
+        let gate = Gate::new(&config.access, &config.state.clone().unwrap_or_default())?;
         let sockets = listen(&config)?;
         let place = config.store.clone().unwrap_or_default();
-        let failed = |source| StartError::Store { place: place.clone(), source: Box::new(source) };
+        let failed =
+            |source| StartError::Store { place: fleet::without_password(&place), source: Box::new(source) };
         let store = fleet::open_with(&place, &settings(&config)).map_err(failed)?;
         let reader = fleet::read(&place).map_err(failed)?;
         let state = config.state.clone().unwrap_or_default();

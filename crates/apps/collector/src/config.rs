@@ -16,6 +16,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use netaware_passive::join::{Direction, Expects};
+use netaware_store::fleet::without_password;
 use netaware_units::Span;
 use netaware_wire::lmap::Suppression;
 #[cfg(feature = "schema")]
@@ -136,7 +137,8 @@ impl Retention {
     }
 }
 
-/// Tokens for HTTP, each in a file of its own. Without any only this host itself is answered.
+/// Tokens for HTTP, each in a file of its own. Without any this host may look, and changes need the
+/// token in `admin-token` of the state folder.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -389,6 +391,15 @@ impl Config {
     /// A value that TOML has no form for.
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
         toml::to_string(self)
+    }
+
+    /// The same for people and files: with `***` for the password of the store.
+    ///
+    /// # Errors
+    /// As [`Config::to_toml`].
+    pub fn shown(&self) -> Result<String, toml::ser::Error> {
+        let store = self.store.as_deref().map(without_password);
+        Self { store, ..self.clone() }.to_toml()
     }
 
     /// Probes that a list of probes and groups means, `all` included, each once.

@@ -4,13 +4,14 @@
 //! beside and then renamed, the text before the number: after a crash in between the same text gets
 //! a number that no probe has seen, which does no harm.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, TryLockError};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use netaware_private::{exposure, read_secret};
+use netaware_store::fleet::without_password;
 use netaware_wire::Token;
 use netaware_wire::lmap::Instruction;
 use netaware_wire::proof::Key;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::config::{Config, Fault, ReadError, Start};
 use crate::instruct;
+use crate::key_folders::{KeyFolders, OUTSIDE};
 
 /// Why a configuration cannot be put to work.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +77,8 @@ pub(crate) struct Controller {
     /// Keeps other collectors away from the state folder for as long as this one runs.
     _lock: File,
     folder: PathBuf,
+    /// Where keys may be that a change names.
+    keys: KeyFolders,
     start: Start,
 }
 
@@ -88,17 +92,18 @@ impl Controller {
         config.settle(&folder);
         sound(&config)?;
         let state = config.state.clone().unwrap_or_default();
-        let made = std::fs::create_dir_all(&state);
+        let made = netaware_private::make_folder(&state);
         made.map_err(|error| file("the state folder", &state, &error.to_string()))?;
         let lock = lock(&state)?;
         let before = std::fs::read_to_string(state.join("number")).ok();
         let before = before.and_then(|text| text.trim().parse::<u64>().ok()).unwrap_or(0);
-        let same = std::fs::read_to_string(state.join("running.toml")).ok() == config.to_toml().ok();
+        let same = std::fs::read_to_string(state.join("running.toml")).ok() == config.shown().ok();
         let number = if same && before > 0 { before } else { before + 1 };
+        let keys = KeyFolders::of(&config, &folder);
         let running = prepare(config, number)?;
         keep(&state, &running)?;
         let running = watch::Sender::new(Arc::new(running));
-        Ok(Self { running, changing: Mutex::new(()), state, _lock: lock, folder, start })
+        Ok(Self { running, changing: Mutex::new(()), state, _lock: lock, folder, keys, start })
     }
 
     /// What a text that comes over HTTP means here: its paths are this host's and begin where those
@@ -108,6 +113,11 @@ impl Controller {
         let mut config = Config::read(text)?;
         config.lay_over(&self.start);
         config.settle(&self.folder);
+        // What was shown of it, without the password of the store, can be given back.
+        let known = self.running().config.store.clone();
+        if known.as_deref().map(without_password) == config.store {
+            config.store = known;
+        }
         Ok(config)
     }
 
@@ -131,6 +141,7 @@ impl Controller {
         let config = change(&now.config)?;
         sound(&config)?;
         fixed(&now.config, &config)?;
+        self.keys_stay_in(&now.config, &config)?;
         if config == now.config {
             return Ok(now.number);
         }
@@ -138,6 +149,15 @@ impl Controller {
         keep(&self.state, &running)?;
         self.running.send_replace(Arc::new(running));
         Ok(now.number + 1)
+    }
+
+    /// A key that runs already may stay where it is.
+    fn keys_stay_in(&self, now: &Config, then: &Config) -> Result<(), ApplyError> {
+        let known: BTreeSet<&PathBuf> =
+            now.probes.values().filter_map(|probe| probe.key_file.as_ref()).collect();
+        let keys = then.probes.values().filter_map(|probe| probe.key_file.as_ref());
+        let mut new = keys.filter(|key| !known.contains(key));
+        new.find(|key| !self.keys.may_hold(key)).map_or(Ok(()), |key| Err(file("the key file", key, OUTSIDE)))
     }
 }
 
@@ -172,7 +192,7 @@ fn file(what: &'static str, path: &Path, why: &str) -> ApplyError {
 /// A state folder is one collector's alone: two would write over what the other keeps in it.
 fn lock(state: &Path) -> Result<File, ApplyError> {
     let path = state.join("lock");
-    let opened = File::options().create(true).truncate(false).write(true).open(&path);
+    let opened = netaware_private::options().create(true).truncate(false).write(true).open(&path);
     let opened = opened.map_err(|error| file("the state folder", state, &error.to_string()))?;
     match opened.try_lock() {
         Ok(()) => Ok(opened),
@@ -186,56 +206,88 @@ fn lock(state: &Path) -> Result<File, ApplyError> {
 
 fn prepare(config: Config, number: u64) -> Result<Running, ApplyError> {
     let mut keys = BTreeMap::new();
+    let mut exposed = Vec::new();
     for (name, probe) in &config.probes {
         if let Some(path) = &probe.key_file {
+            let (bytes, is_exposed) = content(path, "the key file")?;
+            if is_exposed {
+                exposed.push(path);
+            }
             keys.insert(
                 name.clone(),
-                Key::new(secret(path, "the key file")?)
-                    .map_err(|why| file("the key file", path, &why.to_string()))?,
+                Key::new(bytes).map_err(|why| file("the key file", path, &why.to_string()))?,
             );
         }
     }
+    // One line, however many probes there are.
+    if let Some(first) = exposed.first() {
+        tracing::warn!("{}; key files of probes that are open to others: {}", exposure(first), exposed.len());
+    }
     let path = config.secret_file.clone().unwrap_or_else(|| PathBuf::from("secret"));
     if !path.exists() {
-        make_secret(&path)?;
+        make_secret(&path, "the fleet's secret")?;
     }
     let seed = instruct::seed(&secret(&path, "the fleet's secret")?);
     Ok(Running { config, number, seed, keys })
 }
 
-/// A file's content without the line's end.
+/// A file's content without the line's end. One that other users can read is warned about.
 pub(crate) fn secret(path: &Path, what: &'static str) -> Result<Vec<u8>, ApplyError> {
-    let read = std::fs::read(path);
-    let mut bytes = read.map_err(|error| {
+    let (bytes, is_exposed) = content(path, what)?;
+    if is_exposed {
+        tracing::warn!("{}", exposure(path));
+    }
+    Ok(bytes)
+}
+
+/// The same, and whether other users can read it.
+fn content(path: &Path, what: &'static str) -> Result<(Vec<u8>, bool), ApplyError> {
+    // Longer than any secret, so that one that is too long is still found to be so.
+    let read = read_secret(path, 4096).map_err(|error| {
         let advice = "make one with: head -c 32 /dev/urandom | base64";
         file(what, path, &format!("{error}; {advice}"))
     })?;
+    let mut bytes = read.bytes;
     while bytes.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
         bytes.pop();
     }
     match bytes.len() {
         0 => Err(file(what, path, "it is empty")),
-        1..=1024 => Ok(bytes),
+        1..=1024 => Ok((bytes, read.is_exposed)),
         _ => Err(file(what, path, "it is longer than 1024 bytes")),
     }
 }
 
-fn make_secret(path: &Path) -> Result<(), ApplyError> {
+/// Makes a file with 32 random bytes, in hexadecimal, for its owner alone.
+fn make_secret(path: &Path, what: &'static str) -> Result<(), ApplyError> {
     let mut halves = [Token::default(); 2];
     for half in &mut halves {
         getrandom::fill(&mut half.0).map_err(ApplyError::Random)?;
     }
     let text = halves.map(|half| half.to_string()).concat();
-    let written = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let written = netaware_private::options().write(true).create_new(true).open(path);
     let written = written.and_then(|mut open| open.write_all(text.as_bytes()));
-    written.map_err(|error| file("the fleet's secret", path, &error.to_string()))
+    written.map_err(|error| file(what, path, &error.to_string()))
+}
+
+/// The token that the collector makes itself at its first start, where its file names none. The log
+/// says where it is, and never what it is.
+pub(crate) fn own_token(state: &Path) -> Result<Vec<u8>, ApplyError> {
+    let path = state.join("admin-token");
+    if !path.exists() {
+        make_secret(&path, "the admin token")?;
+    }
+    netaware_private::narrow(&path);
+    tracing::info!("the admin token, which changes need, is in {}", path.display());
+    secret(&path, "the admin token")
 }
 
 fn keep(state: &Path, running: &Running) -> Result<(), ApplyError> {
-    let text = running.config.to_toml().map_err(|why| file("the configuration", state, &why.to_string()))?;
+    let text = running.config.shown().map_err(|why| file("the configuration", state, &why.to_string()))?;
     for (name, content) in [("running.toml", text), ("number", running.number.to_string())] {
         let (path, beside) = (state.join(name), state.join(format!("{name}.new")));
-        let written = std::fs::write(&beside, content).and_then(|()| std::fs::rename(&beside, &path));
+        let written =
+            netaware_private::write(&beside, content).and_then(|()| std::fs::rename(&beside, &path));
         written.map_err(|error| file("the state file", &path, &error.to_string()))?;
     }
     Ok(())
@@ -322,6 +374,77 @@ mod tests {
         let moved = format!("state = \"elsewhere\"\n{}", text.replace("state = \"deep/state\"", ""));
         let why = controller.change(|_| controller.read(&moved)).unwrap_err().to_string();
         assert!(why.starts_with("'state' cannot be changed"), "{why}");
+    }
+
+    #[test]
+    fn a_neighbour_reads_neither_what_runs_nor_the_password_in_it() {
+        use std::os::unix::fs::MetadataExt as _;
+
+        let folder = tempfile::tempdir().unwrap();
+        let store = "store = \"clickhouse://me:sesame@192.0.2.1/db\"\n";
+        let text = format!("{store}[probes.a]\nkey_file = \"a.key\"\n");
+        std::fs::write(folder.path().join("a.key"), "key of a\n").unwrap();
+        let start = || {
+            let start = Start { folder: Some(folder.path().to_owned()), ..Start::default() };
+            Controller::start(Config::read(&text).unwrap(), start).unwrap()
+        };
+        let controller = start();
+        let state = folder.path().join("netaware-collect");
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(mode(&state), 0o700);
+        for name in ["running.toml", "number", "secret", "lock"] {
+            assert_eq!(mode(&state.join(name)), 0o600, "{name}");
+        }
+        let kept = std::fs::read_to_string(state.join("running.toml")).unwrap();
+        assert!(kept.contains("clickhouse://me:***@192.0.2.1/db") && !kept.contains("sesame"), "{kept}");
+        // What is shown can be given back, and is no change; a start with the same file is none.
+        assert_eq!(controller.read(&kept).unwrap(), controller.running().config);
+        assert_eq!(controller.change(|_| controller.read(&kept)).unwrap(), 1);
+        drop(controller);
+        assert_eq!(start().running().number, 1);
+    }
+
+    /// Whoever may change the configuration learned which files there are below root's home.
+    #[test]
+    fn the_answer_to_a_key_elsewhere_is_the_same_whether_there_is_such_a_file_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = folder.path().join("fleet");
+        std::fs::create_dir(&keys).unwrap();
+        std::fs::write(folder.path().join("there"), "a secret of root\n").unwrap();
+        std::os::unix::fs::symlink(folder.path(), keys.join("link")).unwrap();
+        let controller = Controller::start(config(&keys, ""), Start::default()).unwrap();
+        let refused = |path: &str| {
+            let text = format!("[probes.a]\nkey_file = \"a.key\"\n[probes.b]\nkey_file = \"{path}\"\n");
+            let why = controller.change(|_| controller.read(&text)).unwrap_err().to_string();
+            assert!(why.ends_with(OUTSIDE), "{why}");
+            why.replace("there", "NAME").replace("none", "NAME")
+        };
+        let outside = folder.path().display();
+        for place in ["../", "link/", &format!("{outside}/"), &format!("{}/../", keys.display())] {
+            assert_eq!(refused(&format!("{place}there")), refused(&format!("{place}none")), "{place}");
+        }
+        assert_eq!(controller.running().number, 1, "nothing is changed");
+        // A key that is missing where it may be is named as such.
+        let missing = "[probes.b]\nkey_file = \"b.key\"\n";
+        let why = controller.change(|_| controller.read(missing)).unwrap_err().to_string();
+        assert!(why.contains("b.key") && why.contains("head -c 32"), "{why}");
+        std::fs::write(keys.join("b.key"), "key of b\n").unwrap();
+        assert_eq!(controller.change(|_| controller.read(missing)).unwrap(), 2);
+    }
+
+    #[test]
+    fn the_admin_token_is_made_once_for_its_owner_alone_and_cannot_be_guessed() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin-token");
+        let token = own_token(folder.path()).unwrap();
+        assert!(token.len() == 64 && token.iter().all(u8::is_ascii_hexdigit));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(own_token(folder.path()).unwrap(), token, "a second start has the same one");
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let other = tempfile::tempdir().unwrap();
+        assert_ne!(own_token(other.path()).unwrap(), token);
     }
 
     #[test]

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -71,7 +71,7 @@ async fn guard(
     next: Next,
 ) -> Response {
     shared.counts.requests.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let refusal = refusal(&shared, peer, request.method(), request.headers());
+    let refusal = refusal(&shared, peer, &request);
     match refusal {
         Some(response) => *response,
         None => next.run(request).await,
@@ -79,19 +79,18 @@ async fn guard(
 }
 
 /// `None`: it may.
-fn refusal(
-    shared: &Shared,
-    peer: Option<SocketAddr>,
-    method: &Method,
-    headers: &HeaderMap,
-) -> Option<Box<Response>> {
-    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+fn refusal(shared: &Shared, peer: Option<SocketAddr>, request: &Request) -> Option<Box<Response>> {
+    let method = request.method();
+    let text = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
     let may = shared.gate.may(peer, text(header::AUTHORIZATION), text(header::HOST));
     let changes = !matches!(*method, Method::GET | Method::HEAD);
-    let wanted = if changes { May::Change } else { May::Look };
+    // The configuration names files of this host and who may do what.
+    let is_configuration =
+        request.extensions().get::<MatchedPath>().is_some_and(|path| path.as_str() == api::CONFIG);
+    let wanted = if changes || is_configuration { May::Change } else { May::Look };
     if may < wanted {
         let status = if may == May::Nothing { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
-        return Some(Box::new(problem(status, shared.gate.advice())));
+        return Some(Box::new(problem(status, shared.gate.advice(may))));
     }
     // A form of somebody else's page cannot send these types.
     let kind = text(header::CONTENT_TYPE).unwrap_or_default();

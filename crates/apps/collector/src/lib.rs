@@ -21,6 +21,7 @@ mod foreign;
 mod http;
 mod instruct;
 mod joins;
+mod key_folders;
 mod lacks;
 mod latest;
 mod listener;

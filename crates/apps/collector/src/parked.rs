@@ -97,7 +97,7 @@ fn resume(bytes: &[u8], setup: &Setup) -> Option<(Join, Gaps)> {
 /// Leaves what a join holds.
 pub(crate) fn put(state: &Path, name: &str, join: &mut Join, setup: &Setup, gaps: Gaps) -> io::Result<()> {
     let folder = folder(state);
-    fs::create_dir_all(&folder)?;
+    netaware_private::make_folder(&folder)?;
     let (path, beside) = (folder.join(name), folder.join(format!(".{name}")));
     let written = write(&beside, join, setup, gaps).and_then(|()| fs::rename(&beside, &path));
     if written.is_err() {

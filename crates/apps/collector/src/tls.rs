@@ -38,6 +38,9 @@ fn server(
     strictness: impl FnOnce(ClientCertVerifierBuilder) -> ClientCertVerifierBuilder,
 ) -> Result<ServerConfig, ApplyError> {
     let provider = netaware_tls::provider();
+    if netaware_private::is_exposed(&tls.key) {
+        tracing::warn!("{}", netaware_private::exposure(&tls.key));
+    }
     let chain = pem::certificates(&tls.certificate).map_err(|why| unread(&tls.certificate, why))?;
     let key = pem::secret(&tls.key).map_err(|why| unread(&tls.key, why))?;
     let builder = ServerConfig::builder_with_provider(provider.clone())

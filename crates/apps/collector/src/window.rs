@@ -79,7 +79,8 @@ impl Window {
         for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
             read_line(line, &mut before, &mut done);
         }
-        let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+        netaware_private::narrow(&path);
+        let mut file = netaware_private::options().create(true).append(true).open(&path)?;
         if !text.is_empty() && !text.ends_with('\n') {
             // A line that was torn by the end of that process must not swallow the next one.
             file.write_all(b"\n")?;
@@ -215,7 +216,7 @@ impl Window {
             .map(|((name, point, begin), counts)| added_line(name, point, *begin, *counts))
             .collect();
         let beside = self.path.with_extension("new");
-        let written = std::fs::write(&beside, &text)
+        let written = netaware_private::write(&beside, &text)
             .and_then(|()| std::fs::rename(&beside, &self.path))
             .and_then(|()| OpenOptions::new().append(true).open(&self.path));
         if let Ok(file) = written {

@@ -95,7 +95,7 @@ impl Buffer {
     /// is whole in them is kept.
     pub fn open(settings: BufferSettings) -> Result<Self, BufferError> {
         let folder = settings.folder.clone();
-        fs::create_dir_all(&folder).map_err(|source| failed("create", &folder, source))?;
+        netaware_private::make_folder(&folder).map_err(|source| failed("create", &folder, source))?;
         let lock = lock(&folder)?;
         let (segments, waiting) = recover(&folder)?;
         let mut buffer = Self {

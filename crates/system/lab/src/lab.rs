@@ -258,9 +258,11 @@ impl Drop for Lab {
     }
 }
 
-/// A command on a host of a lab that another process holds; kept off the emulator's core.
+/// A command on a host of a lab that another process holds; kept off the emulator's core, and
+/// without the secrets of this process's environment.
 pub fn command(lab: &LabState, side: Side, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("ip");
+    netaware_private::without_secrets(&mut command);
     command.args(["netns", "exec", &namespace::name(&lab.prefix, side)]).arg(program);
     if let Some(core) = lab.core {
         system::keep_off(&mut command, core);
@@ -419,6 +421,28 @@ const PACKET_LINES: usize = 1 << 19;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_in_a_lab_does_not_find_our_key_in_its_environment() {
+        let state = LabState {
+            prefix: "lab".to_owned(),
+            mark: String::new(),
+            phase: Phase::Up,
+            holder: ProcessId::own(),
+            holding: Holding::Run,
+            scenario: String::new(),
+            about: String::new(),
+            seed: 0,
+            hops: 0,
+            mtu: [1500; 2],
+            core: None,
+            since: Wall(0),
+        };
+        let command = command(&state, Side::A, "true");
+        for name in netaware_private::SECRET_VARIABLES {
+            assert!(command.get_envs().any(|removed| removed == (OsStr::new(name), None)), "{name}");
+        }
+    }
 
     #[test]
     fn each_lab_has_a_core_of_its_own_and_the_first_one_is_for_programs() {

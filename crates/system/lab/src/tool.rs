@@ -19,6 +19,7 @@ fn ip_with_input(arguments: &[&str], input: &str) -> Result<String, LabError> {
     let command = format!("ip {}", arguments.join(" "));
     let mut ip = Command::new("ip");
     ip.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    netaware_private::without_secrets(&mut ip);
     system::die_with_us(&mut ip);
     let output = ip.spawn().and_then(|mut child| {
         // Who dies before reading everything says why on stderr; the broken pipe says less.

@@ -257,6 +257,11 @@ pub fn read(place: &str) -> Result<Box<dyn FleetReader>, FleetError> {
     Ok(Box::new(SqliteFleet::open_to_read(path(place)?)?))
 }
 
+/// A place as it may be shown: with `***` for a password.
+pub fn without_password(place: &str) -> String {
+    if place.contains("://") { clickhouse::without_password(place) } else { place.to_owned() }
+}
+
 /// A URL of something else is not taken for a file.
 fn path(place: &str) -> Result<&str, FleetError> {
     match place.split_once("://") {

@@ -29,11 +29,13 @@ fn chosen(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, OpenEr
     data.map(|folder| folder.join("netaware/results.db")).ok_or(OpenError::NoHome)
 }
 
+/// Makes the folder of a file, for its owner alone: results say with whom this user speaks.
 pub(crate) fn make_folder(file: &Path) -> Result<(), OpenError> {
     let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return Ok(());
     };
-    std::fs::create_dir_all(folder).map_err(|source| OpenError::Folder { path: file.to_path_buf(), source })
+    netaware_private::make_folder(folder)
+        .map_err(|source| OpenError::Folder { path: file.to_path_buf(), source })
 }
 
 #[cfg(test)]

@@ -58,6 +58,8 @@ const LAYOUT: i32 = STEPS.len() as i32;
 pub(crate) fn open(path: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let sql = |operation| move |source| explained(source, path, operation);
+    // SQLite would make it for everybody to read. Its own files get the mode of this one.
+    netaware_private::make_file(path);
     let mut connection = Connection::open_with_flags(path, flags).map_err(sql("open"))?;
     connection.busy_timeout(PATIENCE).map_err(sql("open"))?;
     // One transaction for all that is read: between two reads another process may lay the file out.
@@ -71,6 +73,8 @@ pub(crate) fn open(path: &Path) -> Result<Connection, OpenError> {
     // file system without shared memory) the old journal is as correct, only readers then wait for
     // a writer.
     let _ = connection.pragma_update(None, "journal_mode", "wal");
+    // It is ours, so one that an older version left for everybody to read is taken back.
+    netaware_private::narrow_database(path);
     Ok(connection)
 }
 
@@ -188,6 +192,34 @@ mod tests {
                 store.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
             assert_eq!(mode, "wal");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_neighbour_reads_no_results_neither_new_ones_nor_those_of_an_older_version() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+        let (_folder, path) = fresh();
+        let modes = || {
+            let beside = ["", "-wal", "-shm"].map(|ending| format!("{}{ending}", path.display()));
+            let found = beside.iter().filter_map(|name| std::fs::metadata(name).ok());
+            found.map(|found| found.mode() & 0o777).collect::<Vec<_>>()
+        };
+        let store = Store::open(&path).unwrap();
+        store.save(&crate::sample::record(1)).unwrap();
+        assert_eq!(modes(), [0o600; 3], "the file, its log and its index");
+        assert_eq!(std::fs::metadata(path.parent().unwrap()).unwrap().mode() & 0o777, 0o700);
+        drop(store);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let store = Store::open(&path).unwrap();
+        assert!(modes().iter().all(|mode| *mode == 0o600), "{:?}", modes());
+        drop(store);
+        // What is not ours is left alone.
+        let theirs = path.with_file_name("other.db");
+        Connection::open(&theirs).unwrap().execute_batch("CREATE TABLE theirs (a)").unwrap();
+        std::fs::set_permissions(&theirs, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(Store::open(&theirs).is_err());
+        assert_eq!(std::fs::metadata(&theirs).unwrap().mode() & 0o777, 0o644);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! What one end of a connection shows: a certificate and its key, given or made by itself.
 
-use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -78,9 +77,9 @@ impl Identity {
             let write = |source| IdentityError::Write { path: path.to_owned(), source };
             let made = make(names).map_err(|why| IdentityError::Made(why.to_string()))?;
             if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder).map_err(write)?;
+                netaware_private::make_folder(folder).map_err(write)?;
             }
-            let file = for_its_owner().open(path);
+            let file = netaware_private::options().write(true).create_new(true).open(path);
             match file {
                 Ok(mut file) => file.write_all(made.as_bytes()).map_err(write)?,
                 // Another one was faster.
@@ -102,14 +101,6 @@ impl Identity {
     }
 }
 
-fn for_its_owner() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
 /// Certificate and key, PEM.
 fn make(names: &[String]) -> Result<String, rcgen::Error> {
     let key = KeyPair::generate()?;
@@ -119,6 +110,7 @@ fn make(names: &[String]) -> Result<String, rcgen::Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     #[cfg(unix)]
     use std::os::unix::fs::MetadataExt;
 

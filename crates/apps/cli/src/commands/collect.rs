@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use netaware_collector::{Answer, Client, Collector, Config, Judge, Start, folder_of, plan};
+use netaware_store::fleet::without_password;
 
 use crate::exit::Exit;
+use crate::flags::key;
 use crate::flags::logging::Logging;
 use crate::signals;
 use crate::sink;
@@ -22,11 +24,14 @@ Examples:
   netaware collect check                 is collect.toml all right?
   netaware collect run                   run it until a signal ends it
   netaware collect run --store clickhouse://127.0.0.1/netaware
-  netaware collect plan                  what would change, probe by probe
-  netaware collect apply                 change it, without a restart
+  netaware collect plan --token-file netaware-collect/admin-token
+                                         what would change, probe by probe
+  netaware collect apply --token-file netaware-collect/admin-token
+                                         change it, without a restart
   netaware collect apply --at https://collect.example --ca ca.pem --token-file token
 
-Without a token in collect.toml the page, the API and /metrics answer this host only.
+Changes need the admin token: that of access.admin_token_file, or else admin-token in the collector's state folder. Without a \
+token in collect.toml the page, the API and /metrics answer this host only.
 
 Exit codes:
   0  done, or ended by a signal
@@ -106,7 +111,8 @@ struct Place {
     /// Where the collector answers: http://HOST:PORT or https://HOST:PORT
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:14234")]
     at: String,
-    /// File with the token of access.admin_token_file
+    /// File with the admin token: that of access.admin_token_file, or else admin-token in the
+    /// collector's state folder
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// PEM file of the authority that signed the collector's certificate, or of the certificate
@@ -134,7 +140,12 @@ impl Collect {
 }
 
 fn load(path: &Path) -> anyhow::Result<Config> {
-    Config::load(path).with_context(|| path.display().to_string())
+    let config = Config::load(path).with_context(|| path.display().to_string())?;
+    if config.store.as_deref().is_some_and(|place| without_password(place) != place) {
+        // The file holds the password of the store.
+        key::warn_if_exposed(path);
+    }
+    Ok(config)
 }
 
 impl Check {
@@ -151,6 +162,7 @@ impl Place {
         let token = match &self.token_file {
             None => None,
             Some(path) => {
+                key::warn_if_exposed(path);
                 let text = std::fs::read_to_string(path);
                 let text = text.with_context(|| format!("cannot read the token in {}", path.display()))?;
                 Some(text.trim_end_matches(['\r', '\n']).to_owned())

@@ -7,7 +7,7 @@ mod tasks;
 
 use std::net::IpAddr;
 use std::num::NonZeroU8;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, anyhow, bail};
@@ -30,7 +30,7 @@ use self::print::Form;
 use self::tasks::TaskFlags;
 use crate::exit::Exit;
 use crate::flags::logging::Logging;
-use crate::flags::quantity;
+use crate::flags::{key, quantity};
 use crate::signals;
 
 const LONG: &str = "\
@@ -228,6 +228,15 @@ impl Probe {
             }
             (None, false) => self.in_fleet(&stop),
         }
+    }
+
+    /// The certificate that this probe shows and the file of its private key.
+    fn own_certificate(&self) -> Option<(&Path, &Path)> {
+        let own = self.certificate.as_deref().zip(self.certificate_key.as_deref());
+        if let Some((_, secret)) = own {
+            key::warn_if_exposed(secret);
+        }
+        own
     }
 
     fn host(&self) -> anyhow::Result<Host> {

@@ -118,7 +118,10 @@ impl Receive {
 
     fn identity(&self) -> anyhow::Result<Option<Identity>> {
         match (&self.cert, &self.cert_key) {
-            (Some(certificate), Some(key)) => Ok(Some(Identity::read(certificate, key)?)),
+            (Some(certificate), Some(secret)) => {
+                key::warn_if_exposed(secret);
+                Ok(Some(Identity::read(certificate, secret)?))
+            }
             _ if self.tls => {
                 let file = identity_file("receive.pem")
                     .context("--tls: neither XDG_DATA_HOME nor HOME is set; give --cert")?;

@@ -2,7 +2,7 @@
 
 mod shim;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -84,11 +84,18 @@ impl Run {
             preload.push(":");
             preload.push(others);
         }
-        let mut command = Command::new(name);
-        command.args(arguments).env(PRELOAD, preload).env(ORDER, self.order());
         // Only returns when it failed.
-        let error = command.exec();
+        let error = self.command(name, arguments, &preload).exec();
         Err(error).with_context(|| format!("cannot start '{}'", name.to_string_lossy()))
+    }
+
+    /// The program with the library before the others, and without our secrets, which are none of
+    /// its business.
+    fn command(&self, name: &OsStr, arguments: &[OsString], preload: &OsStr) -> Command {
+        let mut command = Command::new(name);
+        netaware_private::without_secrets(&mut command);
+        command.args(arguments).env(PRELOAD, preload).env(ORDER, self.order());
+        command
     }
 
     /// As the library reads it.
@@ -127,6 +134,20 @@ mod tests {
         let run = run("--prefer 4 curl -v --only 6").unwrap();
         assert_eq!(run.order(), "race,prefer=4");
         assert_eq!(run.program, ["curl", "-v", "--only", "6"]);
+    }
+
+    #[test]
+    fn the_program_does_not_find_our_key_in_its_environment() {
+        let run = run("--prefer 4 curl -v").unwrap();
+        let command = run.command(OsStr::new("curl"), &run.program[1..], OsStr::new("shim.so"));
+        let given: Vec<_> = command.get_envs().filter_map(|(name, value)| Some((name, value?))).collect();
+        assert_eq!(
+            given,
+            [(OsStr::new(PRELOAD), OsStr::new("shim.so")), (OsStr::new(ORDER), OsStr::new("race,prefer=4"))]
+        );
+        for name in netaware_private::SECRET_VARIABLES {
+            assert!(command.get_envs().any(|removed| removed == (OsStr::new(name), None)), "{name}");
+        }
     }
 
     #[test]

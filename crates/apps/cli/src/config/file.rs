@@ -1,27 +1,56 @@
 //! `netaware.toml`.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use clap::Command;
+use netaware_private::{Settings, read_settings};
 use toml::{Table, Value};
 
 use super::layer::{Layer, Setting, insert};
-use super::{Chosen, configurable};
+use super::{Chosen, Notes, Place, configurable};
 
-/// What a file says for the chosen command: general keys, then those of the command's own table. A
-/// file that does not exist says nothing.
-pub(super) fn layer(path: &Path, command: &Command, chosen: &Chosen<'_>) -> anyhow::Result<Vec<Layer>> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(Vec::new());
-        }
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+/// The text of a file that counts. One that does not exist says nothing, and one that another user
+/// may have written is ignored with a note.
+pub(super) fn text(place: Place, path: &Path, notes: &mut Notes) -> anyhow::Result<Option<String>> {
+    let read = match place {
+        Place::Own => own(path),
+        Place::Present => read_settings(path),
     };
+    let shown = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    match read.with_context(|| format!("cannot read {}", path.display()))? {
+        Settings::Missing => Ok(None),
+        Settings::Ignored(why) => {
+            notes.ignored.push(format!("{} is ignored: {why}", shown().display()));
+            Ok(None)
+        }
+        Settings::Text(text) => {
+            notes.read.push(shown());
+            Ok(Some(text))
+        }
+    }
+}
+
+fn own(path: &Path) -> io::Result<Settings> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Settings::Text(text)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(Settings::Missing)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What a file says for the chosen command: general keys, then those of the command's own table.
+pub(super) fn layers(
+    path: &Path,
+    text: &str,
+    command: &Command,
+    chosen: &Chosen<'_>,
+) -> anyhow::Result<Vec<Layer>> {
     let table: Table = text.parse().map_err(|error: toml::de::Error| {
-        anyhow::anyhow!("{}: {}", path.display(), on_one_line(&error, &text))
+        anyhow::anyhow!("{}: {}", path.display(), on_one_line(&error, text))
     })?;
     check_names(path, &table, command)?;
     let (mut general, mut own) = (Layer::new(), Layer::new());

@@ -10,13 +10,14 @@ fn line(typed: &str, files: &[&str], variables: &[(&str, &str)]) -> Result<Strin
     for (n, text) in files.iter().enumerate() {
         let path = folder.path().join(format!("{n}.toml"));
         std::fs::write(&path, text).unwrap();
-        sources.files.push(path);
+        sources.files.push((Place::Own, path));
     }
     sources.environment = variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
     let typed: Vec<OsString> = typed.split_whitespace().map(OsString::from).collect();
     let command = Cli::command();
     let first = command.clone().try_get_matches_from(&typed).map_err(|e| e.to_string())?;
-    let merged = merged(&command, &typed, &first, &sources).map_err(|e| format!("{e:#}"))?;
+    let merged = merged(&command, &typed, &first, &sources, &mut Notes::default());
+    let merged = merged.map_err(|e| format!("{e:#}"))?;
     command.clone().try_get_matches_from(&merged).map_err(|e| e.to_string())?;
     let words: Vec<_> = merged.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     Ok(words.join(" ").replace(&*folder.path().to_string_lossy(), ""))
@@ -198,4 +199,53 @@ fn a_negative_value_is_refused_as_a_value_of_its_option() {
     // What follows "--" is for another program.
     let run = ["netaware", "run", "--", "sleep", "-1", "-b", "-5"].map(OsString::from);
     assert_eq!(with_negatives_joined(&run), run);
+}
+
+/// Root's `serve` took the key of whoever had left a file in the folder that it was started in.
+#[cfg(unix)]
+#[test]
+fn a_neighbours_file_in_the_present_folder_gives_root_no_key() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("netaware.toml");
+    std::fs::write(&path, "[serve]\nkey-file = '/tmp/his.key'\nverbose = true\n").unwrap();
+    let sources = Sources { files: vec![(Place::Present, path.clone())], ..Sources::default() };
+    let typed = ["netaware", "serve"].map(OsString::from);
+    let command = Cli::command();
+    let first = command.clone().try_get_matches_from(&typed).unwrap();
+    let read = |file: u32, above: u32| {
+        for (path, mode) in [(path.as_path(), file), (folder.path(), above)] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let mut notes = Notes::default();
+        let line = merged(&command, &typed, &first, &sources, &mut notes).unwrap();
+        (line, notes)
+    };
+    let ignored = |why: &str| Notes {
+        ignored: vec![format!("{} is ignored: {why}", path.display())],
+        ..Notes::default()
+    };
+    let rows = [
+        (0o644, 0o1777, "its folder can be written by every user"),
+        (0o644, 0o775, "its folder can be written by its group"),
+        (0o666, 0o755, "it can be written by every user"),
+        (0o660, 0o700, "it can be written by its group"),
+    ];
+    for (file, above, why) in rows {
+        assert_eq!(read(file, above), (typed.to_vec(), ignored(why)), "{file:o} in {above:o}");
+    }
+    // The user's own file counts, and is named where that is asked for.
+    let (line, notes) = read(0o644, 0o755);
+    assert_eq!(line.len(), 4, "{line:?}");
+    assert_eq!(notes, Notes { read: vec![path.clone()], ..Notes::default() });
+    let verbose = |line: &[OsString]| is_verbose(&command.clone().try_get_matches_from(line).unwrap());
+    assert!(verbose(&line) && !verbose(&typed));
+}
+
+#[test]
+fn every_kind_of_verbose_is_known() {
+    let verbose = |line: &str| is_verbose(&Cli::command().try_get_matches_from(line.split(' ')).unwrap());
+    assert!(verbose("netaware serve -v") && verbose("netaware serve -vv") && !verbose("netaware serve"));
+    assert!(verbose("netaware tcp h -v") && !verbose("netaware tcp h") && !verbose("netaware schema"));
 }

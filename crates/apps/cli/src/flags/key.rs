@@ -1,26 +1,52 @@
 //! The shared key: from a file or the environment, never from an argument, where every user of the
-//! host could read it.
+//! host could read it. A file that others can read is no better; that is a warning.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, bail};
+use netaware_private::{exposure, is_exposed, read_secret};
 use netaware_wire::proof::MAX_KEY;
 
 /// The environment variable that holds the key itself.
 pub(crate) const VARIABLE: &str = "NETAWARE_KEY";
 
+/// Longer than any key, so that one that is too long is still found to be so.
+const LONGEST_FILE: u64 = 1 << 20;
+
 /// The file's content without the line's end, else the variable's, else nothing.
 pub(crate) fn read(file: Option<&Path>) -> anyhow::Result<Option<Vec<u8>>> {
     if let Some(path) = file {
-        let bytes =
-            std::fs::read(path).with_context(|| format!("cannot read the key in {}", path.display()))?;
-        return checked(bytes).with_context(|| format!("the key in {}", path.display())).map(Some);
+        let read = read_secret(path, LONGEST_FILE);
+        let read = read.with_context(|| format!("cannot read the key in {}", path.display()))?;
+        if read.is_exposed {
+            warn(path);
+        }
+        return checked(read.bytes).with_context(|| format!("the key in {}", path.display())).map(Some);
     }
     match std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         None => Ok(None),
         Some(value) => {
             checked(value.into_encoded_bytes()).with_context(|| format!("the key in {VARIABLE}")).map(Some)
         }
+    }
+}
+
+/// Warns of a file of a secret that others can read or change: a private key of a certificate, a
+/// token. [`read`] does so itself.
+pub(crate) fn warn_if_exposed(path: &Path) {
+    if is_exposed(path) {
+        warn(path);
+    }
+}
+
+/// Once for each file: a series reads its key for each of its measurements.
+fn warn(path: &Path) {
+    static WARNED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let is_new = WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+    if is_new {
+        eprintln!("warning: {}", exposure(path));
     }
 }
 

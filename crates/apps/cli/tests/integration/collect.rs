@@ -2,7 +2,7 @@
 //! and a file that is applied from elsewhere means the collector's own folder.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use netaware_testkit::program::{netaware_path, output};
@@ -25,6 +25,8 @@ kind = "volume"
 struct Running {
     child: Child,
     at: String,
+    /// The file of the admin token that it made.
+    token: PathBuf,
     /// What it says later must find somebody who could read it.
     _said: BufReader<ChildStdout>,
 }
@@ -39,17 +41,19 @@ impl Running {
         said.read_line(&mut line).unwrap();
         let address = line.strip_prefix("collecting on ").and_then(|rest| rest.split(';').next());
         let at = format!("http://{}", address.unwrap_or_else(|| panic!("'{line}' names no address")));
-        Self { child, at, _said: said }
+        let token = folder.join("site/state/admin-token");
+        Self { child, at, token, _said: said }
     }
 
     /// `collect ACTION` for the file of that folder, whose paths mean nothing there.
     fn ask(&self, action: &str, folder: &Path) -> Output {
-        let arguments = ["collect", action, "--config", "collect.toml", "--at", &self.at];
-        output(Command::new(netaware_path()).current_dir(folder).args(arguments))
+        let arguments = ["collect", action, "--config", "collect.toml", "--at", &self.at, "--token-file"];
+        output(Command::new(netaware_path()).current_dir(folder).args(arguments).arg(&self.token))
     }
 
     fn config(&self) -> String {
-        let client = netaware_collector::Client::new(&self.at, None, None).unwrap();
+        let token = std::fs::read_to_string(&self.token).unwrap();
+        let client = netaware_collector::Client::new(&self.at, Some(token), None).unwrap();
         client.ask("GET", "/api/v1/config", "").unwrap().body
     }
 

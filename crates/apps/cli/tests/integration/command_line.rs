@@ -146,6 +146,48 @@ fn a_mistake_in_a_settings_file_names_file_and_key() {
 }
 
 #[test]
+fn a_neighbours_settings_in_the_present_folder_are_ignored_with_the_reason() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("netaware.toml");
+    std::fs::write(&file, "[simulate]\nseed = 9\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let words = ["simulate", "idle-1g", "latency", "-4", "--runs", "1"];
+    let (code, _, err) = run(&home, &words);
+    assert_eq!(code, Some(0), "{err}");
+    let warned = err.contains("netaware.toml is ignored: it can be written by every user");
+    assert!(warned && err.contains("warning: "), "{err}");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(!run(&home, &words).2.contains("ignored"));
+}
+
+#[test]
+fn a_key_file_that_a_neighbour_can_read_is_warned_about() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let home = tempfile::tempdir().unwrap();
+    let key = home.path().join("key");
+    let advice = format!("run chmod 600 {}", key.display());
+    // All of them fail for another reason, once they have the key.
+    let lines: [&[&str]; 3] = [
+        &["latency", "127.0.0.1", "-p", "1", "-t", "100ms", "--no-save"],
+        &["serve", "--cert", "missing", "--cert-key", "missing"],
+        &["receive", ".", "--cert", "missing", "--cert-key", "missing"],
+    ];
+    for mode in [0o600, 0o640, 0o644] {
+        std::fs::write(&key, "sesame").unwrap();
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
+        for line in lines {
+            let (code, _, err) = run(&home, &[line, &["--key-file", key.to_str().unwrap()]].concat());
+            assert_eq!(code, Some(2), "{line:?}: {err}");
+            assert_eq!(err.contains(&advice), mode != 0o600, "{line:?}, {mode:o}: {err}");
+            assert!(!err.contains("sesame"), "{line:?}: {err}");
+        }
+    }
+}
+
+#[test]
 fn settings_come_from_the_users_folder_then_the_present_one_then_the_environment() {
     let home = tempfile::tempdir().unwrap();
     let place = |name: &str| home.path().join(name);

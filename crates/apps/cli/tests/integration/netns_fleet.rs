@@ -171,9 +171,10 @@ impl Fleet {
     }
 
     fn tell(&self, method: &str, path: &str, body: &str) -> String {
+        let token = std::fs::read_to_string(self.folder.path().join("netaware-collect/admin-token")).ok();
         let asked = self.lab.within(Side::B, || {
             let client =
-                Client::new(&format!("http://[::1]:{PORT}"), None, None).map_err(std::io::Error::other)?;
+                Client::new(&format!("http://[::1]:{PORT}"), token, None).map_err(std::io::Error::other)?;
             client.ask(method, path, body).map_err(std::io::Error::other)
         });
         let answer = asked.unwrap_or_else(|why| panic!("{path}: {why}; {}", self.collector.complained()));

@@ -130,12 +130,15 @@ pub(super) struct Applied {
     pub(super) plan: crate::Plan,
 }
 
+/// Where the configuration is.
+pub(super) const CONFIG: &str = "/api/v1/config";
+
 pub(super) fn routes() -> Router<Arc<Shared>> {
     Router::new()
         .route("/api/v1/health", get(health))
         .route("/api/v1/probes", get(probes))
         .route("/api/v1/probes/{name}", get(probe))
-        .route("/api/v1/config", get(config).put(apply))
+        .route(CONFIG, get(config).put(apply))
         .route("/api/v1/plan", axum::routing::post(planned))
         .route("/api/v1/tasks", get(tasks))
         .route("/api/v1/tasks/{name}", get(task).put(put_task).delete(delete_task))
@@ -171,7 +174,7 @@ async fn probe(State(shared): Here, Path(name): Path<String>) -> Response {
 }
 
 async fn config(State(shared): Here) -> Response {
-    match shared.controller.running().config.to_toml() {
+    match shared.controller.running().config.shown() {
         Ok(text) => ([(header::CONTENT_TYPE, "application/toml")], text).into_response(),
         Err(why) => problem(StatusCode::INTERNAL_SERVER_ERROR, &why.to_string()),
     }

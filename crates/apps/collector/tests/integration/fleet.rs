@@ -33,6 +33,8 @@ struct Running {
     address: SocketAddr,
     /// Where it takes IPFIX of others.
     ipfix: Vec<(Over, SocketAddr)>,
+    /// The admin token that it made itself; `None` where its file names one.
+    token: Option<String>,
     stopper: Stopper,
     thread: Option<JoinHandle<Result<(), StartError>>>,
 }
@@ -66,16 +68,23 @@ fn config(folder: &Path, text: &str) -> Config {
 }
 
 fn start(folder: &Path, text: &str) -> Running {
-    let collector = Collector::start(config(folder, text)).unwrap();
+    let config = config(folder, text);
+    let state = config.state.clone().unwrap();
+    let collector = Collector::start(config).unwrap();
+    let token = std::fs::read_to_string(state.join("admin-token")).ok();
     let (address, stopper) = (collector.addresses()[0], collector.stopper());
     let ipfix = collector.ipfix_addresses();
     let thread = Some(std::thread::spawn(move || collector.run()));
-    Running { address, ipfix, stopper, thread }
+    Running { address, ipfix, token, stopper, thread }
 }
 
 impl Running {
     fn client(&self) -> Client {
-        Client::new(&format!("http://{}", self.address), None, None).unwrap()
+        self.client_with(self.token.as_deref())
+    }
+
+    fn client_with(&self, token: Option<&str>) -> Client {
+        Client::new(&format!("http://{}", self.address), token.map(str::to_owned), None).unwrap()
     }
 
     fn ask(&self, path: &str) -> Value {

@@ -91,6 +91,23 @@ fn arguments(command: &str, target: &str, options: &BTreeMap<String, String>) ->
     words
 }
 
+/// The process. The key that the probe shares with its collector is not for whoever answers it.
+fn measurement(command: &str, target: &str, options: &BTreeMap<String, String>) -> Command {
+    let mut child = Command::new(PROGRAM);
+    netaware_private::without_secrets(&mut child);
+    child
+        .args(arguments(command, target, options))
+        // Settings are those of whoever started the probe: this one may not even be allowed to read
+        // them.
+        .env_remove("HOME")
+        .env_remove("XDG_CONFIG_HOME")
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    child
+}
+
 /// Runs it.
 ///
 /// # Errors
@@ -104,16 +121,7 @@ pub(super) fn run(
     if let Some(why) = refusal(command, target, options) {
         return Err(why);
     }
-    let mut child = Command::new(PROGRAM)
-        .args(arguments(command, target, options))
-        // Settings are those of whoever started the probe: this one may not even be allowed to read
-        // them.
-        .env_remove("HOME")
-        .env_remove("XDG_CONFIG_HOME")
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+    let mut child = measurement(command, target, options)
         .spawn()
         .map_err(|error| format!("cannot start 'netaware {command}': {error}"))?;
     let reader = child.stdout.take().map(|output| {
@@ -200,6 +208,17 @@ mod tests {
         ];
         for (complained, want) in rows {
             assert_eq!(reason(complained.as_bytes()), want);
+        }
+    }
+
+    #[test]
+    fn a_measurement_does_not_find_the_probes_key_in_its_environment() {
+        let child = measurement("tcp", "lab-b", &options(&[("time", "5s")]));
+        for name in netaware_private::SECRET_VARIABLES {
+            let is_removed = |(variable, value): (&std::ffi::OsStr, Option<&std::ffi::OsStr>)| {
+                variable == name && value.is_none()
+            };
+            assert!(child.get_envs().any(is_removed), "{name}");
         }
     }
 

@@ -110,6 +110,7 @@ impl Segment {
     /// Opens one and finds what is whole in it; the rest is cut off. `None`: the header is not
     /// whole.
     pub(super) fn open(path: &Path) -> Result<Option<(Self, Vec<Entry>)>, BufferError> {
+        netaware_private::narrow(path);
         let opened = OpenOptions::new().read(true).write(true).open(path);
         let mut file = opened.map_err(|source| failed("open", path, source))?;
         let on_disk = file.metadata().map_err(|source| failed("read", path, source))?.len();

@@ -262,3 +262,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_neighbour_cannot_enter_the_folder_of_reports_that_wait() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    let above = tempfile::tempdir().unwrap();
+    let folder = above.path().join("state/a@collector_1");
+    let open = || Buffer::open(BufferSettings { folder: folder.clone(), most: ByteCount(1 << 20) }).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    drop(open());
+    let newest = newest(&folder);
+    assert_eq!((mode(&folder), mode(&newest)), (0o700, 0o600));
+    fs::set_permissions(&newest, fs::Permissions::from_mode(0o644)).unwrap();
+    drop(open());
+    assert_eq!(mode(&newest), 0o600);
+}

@@ -26,6 +26,8 @@ use super::{
     Ages, BacklogGauge, Batch, DelayPoint, DelayQuery, Fleet, FleetError, FleetReader, Page, ProbeSummary,
     RowQuery, Settings, StoredRow, Taken, TaskSummary, Upkeep,
 };
+pub(super) use address::without_password;
+
 use address::Address;
 use find::Finder;
 use http::Http;

@@ -46,6 +46,7 @@ impl Up {
     fn start(&self, loaded: &Loaded) -> anyhow::Result<()> {
         let this = std::env::current_exe().context("cannot find this program")?;
         let mut holder = Command::new(this);
+        netaware_private::without_secrets(&mut holder);
         holder.args(["lab", "hold", "--prefix", &self.lab.prefix, "--name", &loaded.name]);
         holder.args(["--seed", &self.path.seed.to_string(), "--truth-detail", self.path.truth_detail.word()]);
         if let Some(truth) = &self.path.truth {

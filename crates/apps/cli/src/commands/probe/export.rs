@@ -125,7 +125,7 @@ impl Probe {
                 bail!("say by what a collector at tls:// is known: give --ca FILE or --fingerprint HEX")
             }
         };
-        let own = self.certificate.as_deref().zip(self.certificate_key.as_deref());
+        let own = self.own_certificate();
         match Trust::tls(judge, own)? {
             Trust::Tls(config) => Ok(config),
             Trust::Plain => bail!("TLS was asked for and is not there"),

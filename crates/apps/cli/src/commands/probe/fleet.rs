@@ -131,7 +131,7 @@ impl Probe {
             (None, Some(text)) => Judge::Fingerprint(text),
             (None, None) => Judge::Key,
         };
-        let own = self.certificate.as_deref().zip(self.certificate_key.as_deref());
+        let own = self.own_certificate();
         if matches!(judge, Judge::Key) && own.is_some() && self.key_file.is_none() {
             bail!("without a key the collector has to be known by --ca or --fingerprint");
         }

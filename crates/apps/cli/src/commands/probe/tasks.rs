@@ -10,7 +10,7 @@ use netaware_wire::lmap::{
     DigestFunction, KEY_PARTS, LEAST_PAYLOAD, MOST_KEYS, MOST_PAYLOAD, MOST_SOURCES, Task, What,
 };
 
-use crate::flags::quantity;
+use crate::flags::{key, quantity};
 
 const TASKS: &str = "Tasks";
 
@@ -128,6 +128,7 @@ impl TaskFlags {
     /// The file cannot be read, or holds something else.
     pub(crate) fn seed(&self) -> anyhow::Result<String> {
         let Some(path) = &self.seed_file else { return Ok("0".repeat(32)) };
+        key::warn_if_exposed(path);
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let digits = text.trim();
         if digits.parse::<Token>().is_err() {

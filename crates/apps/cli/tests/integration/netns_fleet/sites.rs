@@ -134,8 +134,9 @@ impl Sites {
     }
 
     fn answer(&self, method: &str, path: &str, body: &str) -> String {
+        let token = std::fs::read_to_string(self.disk().join("admin-token")).ok();
         let asked = (self.at)(&self.star).within(|| {
-            let client = Client::new(&format!("http://127.0.0.1:{PORT}"), None, None);
+            let client = Client::new(&format!("http://127.0.0.1:{PORT}"), token, None);
             client.map_err(std::io::Error::other)?.ask(method, path, body).map_err(std::io::Error::other)
         });
         let answer = asked.unwrap_or_else(|why| panic!("{path}: {why}; {}", self.collector.complained()));

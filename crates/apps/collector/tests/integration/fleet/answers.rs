@@ -197,8 +197,10 @@ fn what_is_asked_for_is_taken_and_what_is_not_is_refused_by_the_description_too(
     };
     let (task, suppression) = (body("/api/v1/tasks/{name}"), body("/api/v1/suppression"));
     let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+    let authorization = format!("Bearer {}", collector.token.as_deref().unwrap());
     let put = |path: &str, value: &Value| {
         let request = agent.put(format!("http://{}{path}", collector.address));
+        let request = request.header("Authorization", &authorization);
         request.content_type("application/json").send(value.to_string()).unwrap().status().as_u16()
     };
     let table = [

@@ -87,3 +87,51 @@ fn tokens_are_asked_for_and_the_page_loads_nothing_from_elsewhere() {
         );
     }
 }
+
+/// Any user of this host replaced the settings, swapped the keys of probes and read the password of
+/// the store.
+#[test]
+fn a_neighbour_without_the_admin_token_neither_changes_nor_reads_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let collector = start(folder.path(), TWO);
+    let number = || collector.ask("/api/v1/health")["number"].clone();
+    let before = number();
+    let token = collector.token.clone().unwrap();
+    let swapped = TWO.replace("a.key", "b.key");
+    let task = r#"{"on": ["a"], "kind": "volume"}"#;
+    let rows = [
+        ("GET", "/api/v1/config", ""),
+        ("HEAD", "/api/v1/config", ""),
+        ("PUT", "/api/v1/config", &*swapped),
+        ("POST", "/api/v1/plan", &*swapped),
+        ("PUT", "/api/v1/tasks/new", task),
+        ("DELETE", "/api/v1/tasks/delay", ""),
+        ("PUT", "/api/v1/suppression", r#"{"tasks": []}"#),
+        ("DELETE", "/api/v1/suppression", ""),
+    ];
+    for guess in [None, Some("guess"), Some(""), Some(&token[..63])] {
+        for (method, path, body) in rows {
+            let answer = collector.client_with(guess).ask(method, path, body).unwrap();
+            assert_eq!(answer.status, 403, "{method} {path} with {guess:?}: {}", answer.body);
+            assert!(!answer.body.contains("key_file") && !answer.body.contains(&token), "{}", answer.body);
+        }
+        // What the fleet measured is still shown here.
+        assert_eq!(collector.client_with(guess).ask("GET", "/api/v1/probes", "").unwrap().status, 200);
+    }
+    assert_eq!(number(), before);
+    let config = collector.client().ask("GET", "/api/v1/config", "").unwrap();
+    assert!(config.status == 200 && config.body.contains("key_file"), "{}", config.body);
+    assert_eq!(collector.client().ask("PUT", "/api/v1/config", &swapped).unwrap().status, 200);
+}
+
+#[test]
+fn a_reader_does_not_see_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("token"), "sesame\n").unwrap();
+    let collector = start(folder.path(), &format!("{TWO}[access]\nread_token_file = \"token\"\n"));
+    let reader = collector.client_with(Some("sesame"));
+    assert_eq!(reader.ask("GET", "/api/v1/probes", "").unwrap().status, 200);
+    assert_eq!(reader.ask("GET", "/api/v1/config", "").unwrap().status, 403);
+    assert_eq!(collector.client_with(None).ask("GET", "/api/v1/probes", "").unwrap().status, 401);
+    assert_eq!(collector.client().ask("GET", "/api/v1/config", "").unwrap().status, 200);
+}

@@ -31,7 +31,8 @@ fn encrypted(folder: &Path, names: &[&str]) -> Running {
 /// The plan of the file that runs already.
 fn plan(collector: &Running, host: &str, judge: Judge<'_>) -> Result<u16, ClientError> {
     let address = format!("https://{host}:{}", collector.address.port());
-    let answer = Client::new(&address, None, Some(judge))?.ask("POST", "/api/v1/plan", TWO)?;
+    let client = Client::new(&address, collector.token.clone(), Some(judge))?;
+    let answer = client.ask("POST", "/api/v1/plan", TWO)?;
     Ok(answer.status)
 }
 

@@ -69,12 +69,13 @@ impl Address {
     }
 }
 
-/// Whatever stands between the first colon after `//` and the last `@` is no text for logs.
-fn without_password(place: &str) -> String {
+/// The place with `***` for its password. Whatever is between the first colon after `//` and the
+/// last `@` is no text for logs and files that others read.
+pub(in crate::fleet) fn without_password(place: &str) -> String {
     let start = place.find("//").map_or(0, |at| at + 2);
     match (place[start..].find(':'), place.rfind('@')) {
         (Some(colon), Some(at)) if start + colon < at => {
-            format!("{}:…{}", &place[..start + colon], &place[at..])
+            format!("{}:***{}", &place[..start + colon], &place[at..])
         }
         _ => place.to_owned(),
     }
@@ -142,7 +143,23 @@ mod tests {
     #[test]
     fn passwords_stay_out_of_errors() {
         let error = Address::parse("clickhouse://me:secret@h:port/x").unwrap_err().to_string();
-        assert!(!error.contains("secret") && error.contains("me:…@h"), "{error}");
+        assert!(!error.contains("secret") && error.contains("me:***@h"), "{error}");
         assert!(!Address::parse("clickhouse://me:secret@h/x").unwrap().shown().contains("secret"));
+    }
+
+    #[test]
+    fn a_neighbour_sees_no_password_in_a_place_that_is_shown() {
+        let rows = [
+            ("clickhouse://me:secret@ch:8123/db", "clickhouse://me:***@ch:8123/db"),
+            ("clickhouses://me:se:cr@et@ch/db?ca=/a.pem", "clickhouses://me:***@ch/db?ca=/a.pem"),
+            ("clickhouse://me:@ch/db", "clickhouse://me:***@ch/db"),
+            ("clickhouse://me@ch:8123/db", "clickhouse://me@ch:8123/db"),
+            ("clickhouse://ch:8123/db", "clickhouse://ch:8123/db"),
+            ("/var/lib/a:b@c/fleet.db", "/var/lib/a:b@c/fleet.db"),
+        ];
+        for (place, shown) in rows {
+            assert_eq!(crate::fleet::without_password(place), shown);
+            assert_eq!(crate::fleet::without_password(shown), shown, "a second time changes nothing");
+        }
     }
 }

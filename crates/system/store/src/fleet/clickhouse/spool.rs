@@ -246,6 +246,8 @@ fn give_up(transaction: &Transaction<'_>, bytes: u64) -> rusqlite::Result<(u64, 
 
 fn open(path: &Path) -> Result<Connection, FleetError> {
     let sql = |source| explained(source, path, "open");
+    // SQLite would make it for everybody to read. Its own files get the mode of this one.
+    netaware_private::make_file(path);
     let connection = Connection::open(path).map_err(sql)?;
     connection.busy_timeout(PATIENCE).map_err(sql)?;
     let application: i32 =
@@ -257,6 +259,8 @@ fn open(path: &Path) -> Result<Connection, FleetError> {
     }
     connection.pragma_update(None, "journal_mode", "wal").map_err(sql)?;
     connection.pragma_update(None, "synchronous", "full").map_err(sql)?;
+    // It is ours, so one that an older version left for everybody to read is taken back.
+    netaware_private::narrow_database(path);
     Ok(connection)
 }
 

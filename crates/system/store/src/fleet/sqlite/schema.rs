@@ -100,6 +100,8 @@ pub(super) fn open(path: &Path) -> Result<Connection, FleetError> {
 fn open_as(path: &Path, steps: &[&str]) -> Result<Connection, FleetError> {
     let sql = |operation| move |source| explained(source, path, operation);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    // SQLite would make it for everybody to read. Its own files get the mode of this one.
+    netaware_private::make_file(path);
     let mut connection = Connection::open_with_flags(path, flags).map_err(sql("open"))?;
     connection.busy_timeout(PATIENCE).map_err(sql("open"))?;
     // Before anything is written, and in a transaction: between two reads another process may lay
@@ -113,6 +115,8 @@ fn open_as(path: &Path, steps: &[&str]) -> Result<Connection, FleetError> {
     if found < steps.len() {
         lay_out(&mut connection, path, steps)?;
     }
+    // It is ours, so one that an older version left for everybody to read is taken back.
+    netaware_private::narrow_database(path);
     Ok(connection)
 }
 
