@@ -43,8 +43,8 @@ pub(crate) fn introduce(channel: &mut Channel, key: Option<&Key>, patience: Span
 }
 
 /// From the receiver's side, until the sender has proven that it knows the key, where there is one.
-/// Who does not know it gets the challenge and an error, and nothing else. Returns the receiver's own
-/// proof, which goes with the [`welcome`].
+/// Who does not know it gets the challenge and an error, and nothing else. Returns the receiver's
+/// own proof, which goes with the [`welcome`].
 pub(crate) fn admit(
     channel: &mut Channel,
     key: Option<&Key>,

@@ -195,8 +195,8 @@ impl Receiver {
 /// has a quarter of it, and one site half.
 const BRIEF: Limits = Limits { all: 64, reserved: 0, per_host: 16, per_site: 32, at_share: AtShare::Evict };
 
-/// Limits the transfers at the same time. With a key everybody who has a seat has proven it. Without
-/// one a host may have all of them until another host comes.
+/// Limits the transfers at the same time. With a key everybody who has a seat has proven it.
+/// Without one a host may have all of them until another host comes.
 fn seats(max_transfers: usize) -> Limits {
     Limits {
         all: max_transfers,

@@ -14,10 +14,11 @@
 //! A thread with priority that does not sleep has the core taken from it for 5 % of each second, in
 //! one piece. So while nobody waits the stream runs as an ordinary thread; when somebody does it
 //! takes priority, if it may, and leaves the core by itself. A stream that somebody else asked for
-//! loses it for good when it takes more than half of the core ([`super::allowance`]). Many short sleeps would disturb the gaps least,
-//! but below 15 us a sleep costs as much CPU time as it lasts and frees nothing. So where gaps are
-//! shorter than that a breath is taken every 4 ms and lasts some 350 us: one gap in two hundred (at
-//! 20 us) is long, those after it are a little short until the plan is caught up with.
+//! loses it for good when it takes more than half of the core ([`super::allowance`]). Many short
+//! sleeps would disturb the gaps least, but below 15 us a sleep costs as much CPU time as it lasts
+//! and frees nothing. So where gaps are shorter than that a breath is taken every 4 ms and lasts
+//! some 350 us: one gap in two hundred (at 20 us) is long, those after it are a little short until
+//! the plan is caught up with.
 
 use netaware_units::{Mono, Span};
 
