@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use netaware_io::priority::Permits;
 use netaware_io::zone::ZonedIp;
 use netaware_tls::Identity;
 use netaware_units::{BitRate, ByteCount, Span};
@@ -51,6 +52,8 @@ pub struct Config {
     /// Cores for the threads that move data, by the kernel's numbers; empty leaves them to the
     /// scheduler.
     pub affinity: Vec<usize>,
+    /// Whether a paced stream may run before all ordinary threads of the host.
+    pub real_time: Permits,
 }
 
 impl Default for Config {
@@ -75,6 +78,8 @@ impl Default for Config {
             results: None,
             allow: Vec::new(),
             affinity: Vec::new(),
+            // Whoever asks for a stream is not the host's owner.
+            real_time: Permits::none(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::{io, thread};
 
 use netaware_host::{CpuSnapshot, DropSnapshot};
+use netaware_io::priority::Permits;
 use netaware_io::stop::StopFlag;
 use netaware_io::tcp::{Carriage, Stream};
 use netaware_io::{clock, tcp, udp_stream};
@@ -95,13 +96,14 @@ pub(crate) fn run_udp(
     path: UdpPath,
     plan: UdpPlan,
     core: Option<usize>,
+    permits: Permits,
     stop: StopFlag,
 ) -> io::Result<()> {
     let UdpPath { socket, flow, peer, interfaces } = path;
     if plan.direction == Direction::Reverse {
         return spawn("netaware-udp", move || {
             let cpu = CpuMeter::start();
-            let mut end = udp_stream::send(socket, flow, &plan, core, &stop);
+            let mut end = udp_stream::send(socket, flow, &plan, core, &permits, &stop);
             end.cpu = Some(cpu.stop(end.cpu));
             reporter.end(EndReport::UdpSender(end));
         });

@@ -11,6 +11,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use netaware_io::options::{Reuse, SocketOptions, bind_udp, connect_tcp, listen_tcp};
+use netaware_io::priority::Permits;
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, tcp, udp_stream};
 use netaware_record::{Direction, GapSummary, TcpEnd, UdpReceiverEnd, UdpSenderEnd};
@@ -53,7 +54,7 @@ fn send(here: IpAddr, there: IpAddr, plan: &[&str]) -> Result<(), Failure> {
     let plan = udp_plan(plan)?;
     let socket = bind_udp(SocketAddr::new(here, PORT + 1), &SocketOptions::default(), Reuse::No)?;
     socket.connect(SocketAddr::new(there, PORT))?;
-    print_udp_sender(&udp_stream::send(socket, 1, &plan, None, &StopFlag::new()));
+    print_udp_sender(&udp_stream::send(socket, 1, &plan, None, &Permits::unlimited(), &StopFlag::new()));
     Ok(())
 }
 

@@ -12,6 +12,7 @@
 //! lets it wait. We ask for [`RECEIVE_BUFFER`]; `UdpReceiverEnd::receive_buffer` says what was got.
 
 mod account;
+mod allowance;
 mod breath;
 mod bursts;
 mod crowd;
@@ -45,6 +46,7 @@ use netaware_wire::control::UdpPlan;
 #[cfg(target_os = "linux")]
 use netaware_wire::control::UdpSend;
 
+use crate::priority::Permits;
 use crate::stop::StopFlag;
 use crate::{clock, thread};
 
@@ -70,13 +72,15 @@ pub const SHORTEST_GAP_PS: u64 = 1_000_000;
 /// Sends as planned over a connected socket, then says how many have been sent
 /// ([`netaware_wire::datagram::Kind::End`], five times). A plan with a gap is paced, one datagram
 /// per call, by the program or (`UdpSend::LaunchTime`, where it can) by the queueing discipline;
-/// otherwise `plan.send` chooses how they leave.
+/// otherwise `plan.send` chooses how they leave. On a busy host a stream that the program paces
+/// takes real-time priority, where `permits` and the system allow it.
 #[expect(clippy::needless_pass_by_value, reason = "the socket ends with the stream")]
 pub fn send(
     socket: UdpSocket,
     flow: u32,
     plan: &UdpPlan,
     affinity: Option<usize>,
+    permits: &Permits,
     stop: &StopFlag,
 ) -> UdpSenderEnd {
     on_own_thread("udp-send", affinity, || {
@@ -86,7 +90,7 @@ pub fn send(
             Some(gap) if plan.send == UdpSend::LaunchTime && plan.burst <= 1 && outbox.can_give_times() => {
                 launch::send(&mut outbox, plan, gap, stop)
             }
-            Some(gap) => paced::send(&mut outbox, plan, gap, stop),
+            Some(gap) => paced::send(&mut outbox, plan, gap, permits, stop),
             None => unpaced::send(&mut outbox, plan, stop),
         };
         outbox.say_end();

@@ -94,14 +94,16 @@ impl Channel {
 
     /// Runs the handshake, where there is one.
     pub(crate) fn shake_hands(&mut self, deadline: Mono) -> Result<(), Broken> {
-        self.flush(&mut |_| Ok(()))?;
+        // An end that reads nothing holds this one no longer than one that says nothing.
+        let look = &mut |_: &DualStream| if clock::now() < deadline { Ok(()) } else { Err(unanswered()) };
+        self.flush(look)?;
         while self.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
             if clock::now() >= deadline {
-                return Err(Broken::Tls("the other end does not answer; does it use --tls?".into()));
+                return Err(unanswered());
             }
             let received = self.receive(Some(clock::now() + STEP));
             // What is wrong is told to the other end, too.
-            let flushed = self.flush(&mut |_| Ok(()));
+            let flushed = self.flush(look);
             received?;
             flushed?;
         }
@@ -231,6 +233,10 @@ impl Read for Below<'_> {
 
 fn ended() -> Broken {
     Broken::Stream(io::Error::new(ErrorKind::UnexpectedEof, "the other end has closed it"))
+}
+
+fn unanswered() -> Broken {
+    Broken::Tls("the other end does not answer; does it use --tls?".into())
 }
 
 fn gone() -> Broken {

@@ -42,9 +42,14 @@ pub(crate) fn introduce(channel: &mut Channel, key: Option<&Key>, patience: Span
     }
 }
 
-/// From the receiver's side. Who does not know the key gets the challenge and an error, and nothing
-/// else.
-pub(crate) fn admit(channel: &mut Channel, key: Option<&Key>, patience: Span) -> Result<(), Broken> {
+/// From the receiver's side, until the sender has proven that it knows the key, where there is one.
+/// Who does not know it gets the challenge and an error, and nothing else. Returns the receiver's
+/// own proof, which goes with the [`welcome`].
+pub(crate) fn admit(
+    channel: &mut Channel,
+    key: Option<&Key>,
+    patience: Span,
+) -> Result<Option<String>, Broken> {
     let deadline = clock::now() + patience;
     let look = &mut in_time(deadline, patience);
     let SenderMessage::Hello { version, nonce, .. } = hear_sender(channel, deadline, patience)? else {
@@ -67,19 +72,22 @@ pub(crate) fn admit(channel: &mut Channel, key: Option<&Key>, patience: Span) ->
         }
         own = Some(proof::receiver(key.bytes(), challenge, nonce, &binding));
     }
-    channel
-        .say(&ReceiverMessage::Welcome { version: TRANSFER_VERSION, software: software(), proof: own }, look)
+    Ok(own)
+}
+
+/// Lets a sender in.
+pub(crate) fn welcome(channel: &mut Channel, proof: Option<String>, patience: Span) -> Result<(), Broken> {
+    let look = &mut in_time(clock::now() + patience, patience);
+    channel.say(&ReceiverMessage::Welcome { version: TRANSFER_VERSION, software: software(), proof }, look)
 }
 
 /// Has no room for a sender: it may come again.
-pub(crate) fn turn_away(channel: &mut Channel, why: &str, patience: Span) -> Result<(), Broken> {
-    // Who has said nothing yet may not listen, either.
-    hear_sender(channel, clock::now() + patience, patience)?;
+pub(crate) fn turn_away(channel: &mut Channel, why: &str) -> Result<(), Broken> {
     refuse(channel, RefusalCode::Busy, why)
 }
 
 /// Says why, and ends it.
-fn refuse(channel: &mut Channel, code: RefusalCode, why: &str) -> Result<(), Broken> {
+fn refuse<T>(channel: &mut Channel, code: RefusalCode, why: &str) -> Result<T, Broken> {
     let patience = Span::from_secs(2);
     let look = &mut in_time(clock::now() + patience, patience);
     channel.say(&ReceiverMessage::Error { code, why: why.to_owned() }, look)?;

@@ -17,6 +17,7 @@ mod channel;
 mod error;
 mod gains;
 mod greeting;
+mod mentions;
 mod place;
 mod plan;
 mod receiver;

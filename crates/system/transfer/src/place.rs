@@ -4,21 +4,33 @@
 //! symbolic link, so that neither names nor links lead out of it. A file comes under another name
 //! beside its place, locked against a second transfer of the same one, and takes its place by a
 //! rename once its digest is right.
+//!
+//! Permissions are the sender's only within what the owner's umask allows, and nothing that comes
+//! can be written by others. What the owner had in the folder keeps its permissions.
+
+mod folders;
+mod known;
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use netaware_units::Mono;
 use netaware_wire::transfer::{Digest, Done, EntryPath, Have, Mode, RefusalCode, Stamp};
 use rustix::fs::{
     Access, AtFlags, CWD, FileType, FlockOperation, Mode as Bits, OFlags, RenameFlags, Timespec, Timestamps,
-    accessat, fchmod, fdatasync, flock, futimens, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
+    accessat, fchmod, fdatasync, flock, fstat, futimens, mkdirat, openat, renameat, renameat_with, statat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
 use crate::receiving::Announced;
+use folders::Folders;
+pub(crate) use known::Comparing;
+use known::Known;
 
 /// Why an entry does not come to be here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +69,10 @@ pub enum Existing {
 pub(crate) struct Place {
     root: OwnedFd,
     existing: Existing,
+    /// The permissions that anything new may have at most.
+    allowed: u32,
+    known: Known,
+    folders: Mutex<Folders>,
 }
 
 /// A file on its way.
@@ -64,6 +80,9 @@ pub(crate) struct Place {
 pub(crate) struct Incoming {
     pub(crate) file: Announced,
     folder: OwnedFd,
+    existing: Existing,
+    allowed: u32,
+    known: Known,
     /// Open and locked from the first look on, where there was one, else from the first byte.
     partial: Option<File>,
     /// Of what is there, and from the first byte on of what comes.
@@ -78,19 +97,31 @@ pub(crate) struct Incoming {
 impl Place {
     /// # Errors
     /// It is no folder, or nothing can be put there.
-    pub(crate) fn new(path: &Path, existing: Existing) -> io::Result<Self> {
+    pub(crate) fn new(path: &Path, existing: Existing, comparing: Comparing) -> io::Result<Self> {
         let root = openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Bits::empty())?;
         // Told before anybody sends, as far as it can be told: the disk may fill, and folders in it
         // may be others'.
         accessat(&root, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?;
-        Ok(Self { root, existing })
+        Ok(Self {
+            root,
+            existing,
+            allowed: allowed(umask()),
+            known: Known::new(comparing),
+            folders: Mutex::default(),
+        })
     }
 
-    /// Makes a folder, unless there is one.
-    pub(crate) fn make_folder(&self, path: &EntryPath) -> Result<Done, Refusal> {
+    /// Makes a folder for a transfer, unless there is one. Until it is sealed it is its owner's
+    /// alone.
+    pub(crate) fn make_folder(&self, path: &EntryPath, transfer: u64, now: Mono) -> Result<Done, Refusal> {
         let parent = self.parent(path)?;
         match mkdirat(&parent, path.name(), Bits::RWXU) {
-            Ok(()) => Ok(Done::Written),
+            Ok(()) => {
+                let made = fstat(enter(parent.as_fd(), path.name())?)?;
+                let (id, mode) = ((made.st_dev, made.st_ino), made.st_mode & PERMISSIONS);
+                self.folders().made(id, mode, transfer, now);
+                Ok(Done::Written)
+            }
             Err(Errno::EXIST) => {
                 enter(parent.as_fd(), path.name())?;
                 Ok(Done::Present)
@@ -99,11 +130,33 @@ impl Place {
         }
     }
 
-    /// Gives a folder its permissions and its time.
-    pub(crate) fn seal(&self, path: &EntryPath, mode: Mode, mtime: Stamp) -> Result<(), Refusal> {
+    /// Gives a folder that a transfer made its permissions and its time. One that was there before
+    /// keeps both.
+    pub(crate) fn seal(
+        &self,
+        path: &EntryPath,
+        mode: Mode,
+        mtime: Stamp,
+        transfer: u64,
+        now: Mono,
+    ) -> Result<Done, Refusal> {
         let folder = enter(self.parent(path)?.as_fd(), path.name())?;
-        dress(folder.as_fd(), mode, mtime)?;
-        Ok(())
+        let about = fstat(&folder)?;
+        let modes = (about.st_mode & PERMISSIONS, mode.bits() & self.allowed);
+        if !self.folders().may_seal((about.st_dev, about.st_ino), modes, transfer, now) {
+            return Ok(Done::Present);
+        }
+        dress(folder.as_fd(), modes.1, mtime)?;
+        Ok(Done::Written)
+    }
+
+    /// A transfer is over.
+    pub(crate) fn leave(&self, transfer: u64, now: Mono) {
+        self.folders().leave(transfer, now);
+    }
+
+    fn folders(&self) -> MutexGuard<'_, Folders> {
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks for what is there of a file; `busy` is called now and then meanwhile.
@@ -125,34 +178,49 @@ impl Place {
         let mut incoming = Incoming {
             file,
             folder,
+            existing: self.existing,
+            allowed: self.allowed,
+            known: self.known.clone(),
             partial: None,
             hasher: blake3::Hasher::new(),
             have: None,
             kept: 0,
             unreported: false,
         };
-        match there {
-            Some((kind, _)) if kind != FileType::RegularFile => {
-                return refused(RefusalCode::Exists, "something that is no file stands there");
-            }
-            Some((_, bytes)) if self.existing == Existing::Keep && bytes != incoming.file.bytes => {
-                return refused(RefusalCode::Exists, DIFFERENT);
-            }
-            Some((_, 0)) if incoming.file.bytes == 0 && self.existing == Existing::Keep => {
-                incoming.unreported = true;
-                return Ok(incoming);
-            }
-            Some(_) if self.existing == Existing::Keep => {
-                incoming.look_at_complete(busy)?;
-                return Ok(incoming);
-            }
-            _ => {}
+        let Some((kind, bytes)) = there else {
+            incoming.look_at_partial(busy)?;
+            return Ok(incoming);
+        };
+        if kind != FileType::RegularFile {
+            return refused(RefusalCode::Exists, "something that is no file stands there");
         }
-        if !incoming.look_at_partial(busy)? && there.is_some_and(|(_, bytes)| bytes == incoming.file.bytes) {
-            incoming.partial = None;
-            incoming.look_at_complete(busy)?;
-            if let Some(have) = &mut incoming.have {
-                have.complete = false;
+        let is_as_long = bytes == incoming.file.bytes;
+        match self.existing {
+            Existing::Keep => {
+                // Who may not compare gets the same answer whatever the length and the content.
+                let Some(mut found) = incoming.open_comparable()? else {
+                    return refused(RefusalCode::Exists, NOT_COMPARED);
+                };
+                if !is_as_long {
+                    return refused(RefusalCode::Exists, DIFFERENT);
+                }
+                if bytes == 0 {
+                    incoming.unreported = true;
+                } else {
+                    incoming.look_at_complete(&mut found, busy)?;
+                }
+            }
+            Existing::Overwrite => {
+                if !incoming.look_at_partial(busy)?
+                    && is_as_long
+                    && let Some(mut found) = incoming.open_comparable()?
+                {
+                    incoming.partial = None;
+                    incoming.look_at_complete(&mut found, busy)?;
+                    if let Some(have) = &mut incoming.have {
+                        have.complete = false;
+                    }
+                }
             }
         }
         Ok(incoming)
@@ -171,10 +239,6 @@ impl Place {
         }
         Ok(folder)
     }
-
-    pub(crate) fn existing(&self) -> Existing {
-        self.existing
-    }
 }
 
 impl Incoming {
@@ -184,14 +248,23 @@ impl Incoming {
     }
 
     /// What was found stands in the file's place.
-    fn look_at_complete(&mut self, busy: &mut dyn FnMut() -> bool) -> Result<(), Refusal> {
-        let mut found = self.open_complete()?;
-        let bytes = hash(&mut found, &mut self.hasher, busy)?;
+    fn look_at_complete(&mut self, found: &mut File, busy: &mut dyn FnMut() -> bool) -> Result<(), Refusal> {
+        let bytes = hash(found, &mut self.hasher, busy)?;
         if bytes > 0 {
             let digest = Digest(self.hasher.finalize().into());
             self.have = Some(Have { bytes, digest, complete: true });
         }
         Ok(())
+    }
+
+    /// Opens the file that has this one's name, if the sender may learn whether both are the same.
+    fn open_comparable(&self) -> Result<Option<File>, Refusal> {
+        if self.known.compares_everything() {
+            return self.open_complete().map(Some);
+        }
+        let Ok(found) = self.open_complete() else { return Ok(None) };
+        let is_known = found.metadata().is_ok_and(|about| self.known.has(&about));
+        Ok(is_known.then_some(found))
     }
 
     fn open_complete(&self) -> Result<File, Refusal> {
@@ -281,7 +354,7 @@ impl Incoming {
     }
 
     /// All bytes have come: it takes its place, if they are those that were sent.
-    pub(crate) fn end(self, digest: Digest, existing: Existing) -> Result<Done, Refusal> {
+    pub(crate) fn end(self, digest: Digest) -> Result<Done, Refusal> {
         let is_right = Digest(self.hasher.finalize().into()) == digest;
         let Some(partial) = &self.partial else {
             return if is_right { Ok(Done::Present) } else { refused(RefusalCode::Exists, DIFFERENT) };
@@ -294,18 +367,19 @@ impl Incoming {
         if self.file.bytes >= SYNCED_ALONE {
             fdatasync(partial)?;
         }
-        dress(partial.as_fd(), self.file.mode, self.file.mtime)?;
+        dress(partial.as_fd(), self.mode(), self.file.mtime)?;
         let target = self.file.path.name();
-        let renamed = match existing {
-            Existing::Overwrite => renameat(&self.folder, &name, &self.folder, target),
+        let replace = || renameat(&self.folder, &name, &self.folder, target);
+        let renamed = self.known.noting(partial, || match self.existing {
+            Existing::Overwrite => replace(),
             Existing::Keep => {
                 match renameat_with(&self.folder, &name, &self.folder, target, RenameFlags::NOREPLACE) {
                     // A file system without that: somebody may still come in between.
-                    Err(Errno::INVAL | Errno::NOSYS) => renameat(&self.folder, &name, &self.folder, target),
+                    Err(Errno::INVAL | Errno::NOSYS) => replace(),
                     renamed => renamed,
                 }
             }
-        };
+        });
         match renamed {
             Ok(()) => Ok(Done::Written),
             // Another transfer has brought the same file meanwhile: the one of a sender that was
@@ -314,15 +388,30 @@ impl Incoming {
                 unlinkat(&self.folder, &name, AtFlags::empty())?;
                 Ok(Done::Present)
             }
-            Err(Errno::EXIST) => refused(RefusalCode::Exists, DIFFERENT),
+            Err(Errno::EXIST) if self.known.compares_everything() => refused(RefusalCode::Exists, DIFFERENT),
+            Err(Errno::EXIST) => refused(RefusalCode::Exists, NOT_COMPARED),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Whether the file that has this one's name is a regular file with this content.
+    /// The permissions of the file: of one that it replaces, or those that were sent, as far as the
+    /// owner's umask allows them.
+    fn mode(&self) -> u32 {
+        let replaced = match self.existing {
+            Existing::Keep => None,
+            Existing::Overwrite => statat(&self.folder, self.file.path.name(), AtFlags::SYMLINK_NOFOLLOW)
+                .ok()
+                .filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile),
+        };
+        replaced.map_or(self.file.mode.bits() & self.allowed, |stat| stat.st_mode & PERMISSIONS)
+    }
+
+    /// Whether the file that has this one's name is a regular file with this content. It is no
+    /// where the sender may not learn that.
     fn is_in_place(&self, digest: Digest) -> bool {
+        let Ok(Some(mut found)) = self.open_comparable() else { return false };
         let mut hasher = blake3::Hasher::new();
-        let hashed = self.open_complete().and_then(|mut file| hash(&mut file, &mut hasher, &mut || true));
+        let hashed = hash(&mut found, &mut hasher, &mut || true);
         hashed.is_ok_and(|bytes| bytes == self.file.bytes) && Digest(hasher.finalize().into()) == digest
     }
 
@@ -351,9 +440,28 @@ fn enter(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Refusal> {
     }
 }
 
-fn dress(file: BorrowedFd<'_>, mode: Mode, mtime: Stamp) -> Result<(), Errno> {
+/// Returns the permissions that something new may have: what the owner's umask leaves, without
+/// writing by the group and by others in any case, since a sender is none of them.
+fn allowed(umask: u32) -> u32 {
+    PERMISSIONS & !umask & !0o022
+}
+
+/// Returns the umask of this process. If the system does not tell it, all but the owner's
+/// permissions are taken away.
+fn umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    parse_umask(&status).unwrap_or(0o077)
+}
+
+/// Reads `Umask: 0022` (proc_pid_status(5)). The system call would change it for a moment.
+fn parse_umask(status: &str) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"))?;
+    u32::from_str_radix(line.trim(), 8).ok().filter(|umask| *umask <= PERMISSIONS)
+}
+
+fn dress(file: BorrowedFd<'_>, mode: u32, mtime: Stamp) -> Result<(), Errno> {
     let time = Timespec { tv_sec: mtime.seconds, tv_nsec: mtime.nanos.into() };
-    fchmod(file, Bits::from_raw_mode(mode.bits()))?;
+    fchmod(file, Bits::from_raw_mode(mode))?;
     futimens(file, &Timestamps { last_access: time, last_modification: time })
 }
 
@@ -380,6 +488,11 @@ fn hash(
 
 const DIFFERENT: &str =
     "a different file of that name is there (the receiver's --overwrite would replace it)";
+/// Said of any file that is there, equal or not.
+const NOT_COMPARED: &str = "a file of that name is there, and a receiver without a key does not compare it (its \
+                            --overwrite would replace it)";
+/// Without set-user, set-group and sticky bits.
+const PERMISSIONS: u32 = 0o777;
 const HASHED_AT_ONCE: usize = 1 << 20;
 /// Smaller ones are put on the disk together, at the end.
 const SYNCED_ALONE: u64 = 1 << 20;

@@ -1,20 +1,21 @@
 //! Receives files: takes streams, and has a session for each of them.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use netaware_io::clock;
 use netaware_io::signals::quiet_thread;
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::ZonedIp;
+use netaware_pool::{AtShare, Limits, Places, Standing};
 use netaware_stream::{DualListener, Options};
 use netaware_wire::proof::Key;
 
-use crate::place::{Existing, Place};
+use crate::mentions::Mentions;
+use crate::place::{Comparing, Existing, Place};
 use crate::report::Event;
 use crate::roster::Roster;
 use crate::sender::STREAM_PATIENCE;
@@ -92,6 +93,14 @@ pub(crate) struct Shared {
     pub(crate) place: Place,
     pub(crate) config: ReceiveConfig,
     pub(crate) roster: Roster,
+    /// Connections that have not proven the key or, without one, not said hello.
+    pub(crate) opening: Places,
+    /// Transfers at the same time.
+    pub(crate) seats: Places,
+    /// Streams of transfers that are over, until their senders have the last words.
+    pub(crate) leaving: Places,
+    /// Which of those that were not let in are reported.
+    pub(crate) mentions: Mentions,
 }
 
 pub(crate) type Tell = Arc<dyn Fn(Event) + Send + Sync>;
@@ -102,7 +111,8 @@ impl Receiver {
     /// # Errors
     /// The folder or the port cannot be had.
     pub fn bind(config: ReceiveConfig) -> Result<Self, ReceiveError> {
-        let place = Place::new(&config.folder, config.existing)
+        let comparing = if config.key.is_some() { Comparing::Everything } else { Comparing::WhatCame };
+        let place = Place::new(&config.folder, config.existing, comparing)
             .map_err(|source| ReceiveError::Folder { path: config.folder.clone(), source })?;
         let options = Options { patience: STREAM_PATIENCE, ..Options::default() };
         let port = config.port;
@@ -113,7 +123,16 @@ impl Receiver {
             DualListener::bind_to(&addresses, options)
         };
         let listener = listener.map_err(|source| ReceiveError::Listen { port, source })?;
-        Ok(Self { listener, shared: Arc::new(Shared { place, config, roster: Roster::default() }) })
+        let shared = Shared {
+            place,
+            roster: Roster::default(),
+            opening: Places::new(BRIEF),
+            seats: Places::new(seats(config.max_transfers)),
+            leaving: Places::new(BRIEF),
+            mentions: Mentions::default(),
+            config,
+        };
+        Ok(Self { listener, shared: Arc::new(shared) })
     }
 
     /// Where it listens.
@@ -134,27 +153,32 @@ impl Receiver {
         let tell: Tell = Arc::new(tell);
         let mut running: Vec<JoinHandle<()>> = Vec::new();
         let mut transfers = 0;
-        let seats = Arc::new(AtomicUsize::new(self.shared.config.max_transfers));
+        let most = self.shared.config.max_transfers + 2 * BRIEF.all + ENDING;
         // One transfer that has come to its end stops the others.
         let own = stop.child();
         while !own.is_raised() {
             match self.listener.accept_until(Some(clock::now() + LOOKED)) {
                 Ok((stream, from)) => {
                     running.retain(|thread| !thread.is_finished());
-                    if running.len() >= self.shared.config.max_transfers + TURNED_AWAY {
-                        stream.shutdown(std::net::Shutdown::Both);
+                    let evicted = stream.clone();
+                    let on_eviction = move || evicted.shutdown(Shutdown::Both);
+                    let opening = self.shared.opening.enter(from.ip(), Standing::Unproven, on_eviction);
+                    let Some(opening) = opening.ok().filter(|_| running.len() < most) else {
+                        stream.shutdown(Shutdown::Both);
                         continue;
-                    }
+                    };
                     transfers += 1;
-                    let mut session = Session::new(transfers, from, stream, &self.shared, &tell, &own);
-                    session.seat = Seat::take(&seats);
+                    let session = Session::new(transfers, (stream, from), opening, &self.shared, &tell, &own);
                     let whole = own.clone();
-                    running.push(quiet_thread("transfer", move || {
+                    let thread = quiet_thread("transfer", move || {
                         let came_to_its_end = session.run();
                         if came_to_its_end && until == Until::OneTransfer {
                             whole.raise();
                         }
-                    })?);
+                    });
+                    // Without a thread the stream ends here. A host that has no more of them has
+                    // some again later, and the receiver goes on.
+                    running.extend(thread);
                 }
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
                 Err(error) => return Err(error),
@@ -167,25 +191,50 @@ impl Receiver {
     }
 }
 
-/// One of the transfers that there may be at the same time.
-pub(crate) struct Seat(Arc<AtomicUsize>);
+/// Limits what is held for seconds by whoever connects: who is silent is the first to go. One host
+/// has a quarter of it, and one site half.
+const BRIEF: Limits = Limits { all: 64, reserved: 0, per_host: 16, per_site: 32, at_share: AtShare::Evict };
 
-impl Seat {
-    /// Only one thread takes, so that there are not fewer between the look and the taking.
-    fn take(free: &Arc<AtomicUsize>) -> Option<Self> {
-        (free.load(Ordering::Acquire) > 0).then(|| {
-            free.fetch_sub(1, Ordering::AcqRel);
-            Self(free.clone())
-        })
+/// Limits the transfers at the same time. With a key everybody who has a seat has proven it.
+/// Without one a host may have all of them until another host comes.
+fn seats(max_transfers: usize) -> Limits {
+    Limits {
+        all: max_transfers,
+        reserved: 0,
+        per_host: max_transfers,
+        per_site: max_transfers,
+        at_share: AtShare::Refuse,
     }
 }
 
-impl Drop for Seat {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::AcqRel);
+/// Threads of connections that were evicted and have not noticed it yet.
+const ENDING: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use netaware_pool::Pool;
+
+    use super::*;
+
+    #[test]
+    fn a_host_that_took_all_seats_without_a_key_leaves_one_to_the_next_host() {
+        let [first, second] = [1, 2].map(|n| IpAddr::from([192, 0, 2, n]));
+        let mut seats = Pool::new(seats(4));
+        for n in 0..4 {
+            seats.enter(first, Standing::Unproven, n).unwrap();
+        }
+        assert_eq!(seats.enter(second, Standing::Unproven, 4).unwrap().evicted, Some(0));
+        assert!(seats.enter(first, Standing::Unproven, 5).is_err());
+    }
+
+    #[test]
+    fn who_has_the_key_keeps_its_seat() {
+        let [first, second] = [1, 2].map(|n| IpAddr::from([192, 0, 2, n]));
+        let mut seats = Pool::new(seats(1));
+        seats.enter(first, Standing::Proven, 0).unwrap();
+        assert!(seats.enter(second, Standing::Proven, 1).is_err());
+        assert!(seats.enter(second, Standing::Unproven, 2).is_err());
     }
 }
-
-/// Senders beyond the most that there may be who are told so, instead of being cut off; and those
-/// that have been told all.
-const TURNED_AWAY: usize = 16;

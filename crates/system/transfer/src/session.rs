@@ -9,24 +9,27 @@ use std::sync::Arc;
 use netaware_io::clock;
 use netaware_io::signals::quiet_thread;
 use netaware_io::stop::StopFlag;
+use netaware_pool::{Full, Place, Places, Standing};
 use netaware_stream::DualStream;
 use netaware_units::{Mono, Span};
 use netaware_wire::transfer::{Digest, Done, ReceiverMessage, RefusalCode, SenderMessage};
 
 use crate::channel::{Came, Channel};
 use crate::error::{Broken, Failure};
-use crate::greeting::{admit, turn_away};
+use crate::greeting::{admit, turn_away, welcome};
 use crate::place::{Incoming, Refusal};
-use crate::receiver::{Seat, Shared, Tell};
-use crate::receiving::{Announced, Receiving, Task};
+use crate::receiver::{Shared, Tell};
+use crate::receiving::{Announced, Receiving, Sealed, Task};
 use crate::report::{Event, ReceiveReport};
 use crate::sender::{SILENCE, WAIT_EVERY};
 
 /// One transfer.
 pub(crate) struct Session {
     transfer: u64,
-    /// None where there are as many transfers as there may be.
-    pub(crate) seat: Option<Seat>,
+    /// Held until the sender is let in, or turned away.
+    opening: Option<Place>,
+    /// One of the transfers that there may be at the same time.
+    seat: Option<Place>,
     channel: Channel,
     shared: Arc<Shared>,
     tell: Tell,
@@ -41,10 +44,11 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// `opening` is the place that the stream holds among those that have not proven the key.
     pub(crate) fn new(
         transfer: u64,
-        from: SocketAddr,
-        stream: DualStream,
+        (stream, from): (DualStream, SocketAddr),
+        opening: Place,
         shared: &Arc<Shared>,
         tell: &Tell,
         stop: &StopFlag,
@@ -62,6 +66,7 @@ impl Session {
         };
         Self {
             transfer,
+            opening: Some(opening),
             seat: None,
             channel: Channel::new(stream, None),
             shared: shared.clone(),
@@ -91,12 +96,21 @@ impl Session {
         }
         // Locks go before anybody is told.
         self.incoming.clear();
+        self.shared.place.leave(self.transfer, clock::now());
         self.shared.roster.leave(self.transfer);
-        drop(self.seat.take());
+        let was_let_in = self.seat.take().is_some();
+        // Last words take no seat, but a place all the same: a sender decides how long they take.
+        let _held = if was_let_in {
+            self.enter(&self.shared.leaving, Standing::Unproven).ok()
+        } else {
+            self.opening.take()
+        };
         self.report.took = clock::now() - self.began_at;
         self.report.ended = ended.err();
         let came_to_its_end = self.report.ended.is_none();
-        (self.tell)(Event::Ended { transfer: self.transfer, report: self.report });
+        if was_let_in || self.shared.mentions.admit(clock::now()) {
+            (self.tell)(Event::Ended { transfer: self.transfer, report: self.report });
+        }
         let most = if came_to_its_end { MOST_LAST_WORDS } else { Span::ZERO };
         let patience = if came_to_its_end { LAST_WORDS } else { LAST_REFUSAL };
         end_stream(self.channel, patience, most);
@@ -109,11 +123,17 @@ impl Session {
             self.channel = Channel::new(self.channel.stream().clone(), Some(tls));
             self.channel.shake_hands(clock::now() + GREETING)?;
         }
-        if self.seat.is_none() {
+        let key = self.shared.config.key.as_ref();
+        let proof = admit(&mut self.channel, key, GREETING)?;
+        // Not before: who only connects must not keep out who has the key.
+        let standing = if key.is_some() { Standing::Proven } else { Standing::Unproven };
+        let Ok(seat) = self.enter(&self.shared.seats, standing) else {
             let why = "it has as many transfers as it takes at the same time (--max-transfers)";
-            return turn_away(&mut self.channel, why, GREETING);
-        }
-        admit(&mut self.channel, self.shared.config.key.as_ref(), GREETING)?;
+            return turn_away(&mut self.channel, why);
+        };
+        self.seat = Some(seat);
+        self.opening = None;
+        welcome(&mut self.channel, proof, GREETING)?;
         (self.tell)(Event::Began { transfer: self.transfer, from: self.report.from });
         self.shared.roster.enter(self.transfer, self.channel.stream().clone());
         let (mut heard_at, mut received) = (clock::now(), 0);
@@ -151,6 +171,12 @@ impl Session {
         }
     }
 
+    /// Takes a place. The stream ends at once if the place is taken away.
+    fn enter(&self, places: &Places, standing: Standing) -> Result<Place, Full> {
+        let stream = self.channel.stream().clone();
+        places.enter(self.report.from.ip(), standing, move || stream.shutdown(Shutdown::Both))
+    }
+
     fn take_chunk(&mut self, length: usize) -> Result<(), Broken> {
         let whose = self.receiving.chunk(length);
         let whose = whose.map_err(|why| Broken::Protocol(format!("the sender sent {why}")))?;
@@ -176,10 +202,12 @@ impl Session {
             Task::Plan { files, bytes } => {
                 (self.tell)(Event::Planned { transfer: self.transfer, files, bytes });
             }
-            Task::MakeFolder { entry, path } => match self.shared.place.make_folder(&path) {
-                Ok(how) => self.finish_entry(entry, how)?,
-                Err(refusal) => self.refuse_named(entry, path.as_str(), refusal)?,
-            },
+            Task::MakeFolder { entry, path } => {
+                match self.shared.place.make_folder(&path, self.transfer, clock::now()) {
+                    Ok(how) => self.finish_entry(entry, how)?,
+                    Err(refusal) => self.refuse_named(entry, path.as_str(), refusal)?,
+                }
+            }
             Task::Examine { entry, file } => self.examine(entry, &file)?,
             Task::Begin { entry, from } => {
                 let Some(incoming) = self.incoming.get_mut(&entry) else { return Ok(false) };
@@ -250,11 +278,10 @@ impl Session {
     fn end(&mut self, entry: u64, digest: Digest) -> Result<(), Broken> {
         let Some(incoming) = self.take_incoming(entry) else { return Ok(()) };
         let path = incoming.file.path.to_string();
-        let existing = self.shared.place.existing();
         let ended = if incoming.file.bytes < QUICKLY {
-            incoming.end(digest, existing)
+            incoming.end(digest)
         } else {
-            self.patiently(move || incoming.end(digest, existing))?
+            self.patiently(move || incoming.end(digest))?
         };
         match ended {
             Ok(how) => {
@@ -276,10 +303,10 @@ impl Session {
 
     /// Folders whose entries are all over.
     fn seal(&mut self) -> Result<(), Broken> {
-        while let Some(sealed) = self.receiving.sealed() {
-            match self.shared.place.seal(&sealed.path, sealed.mode, sealed.mtime) {
-                Ok(()) => self.finish_entry(sealed.entry, Done::Written)?,
-                Err(refusal) => self.refuse_named(sealed.entry, sealed.path.as_str(), refusal)?,
+        while let Some(Sealed { entry, path, mode, mtime }) = self.receiving.sealed() {
+            match self.shared.place.seal(&path, mode, mtime, self.transfer, clock::now()) {
+                Ok(how) => self.finish_entry(entry, how)?,
+                Err(refusal) => self.refuse_named(entry, path.as_str(), refusal)?,
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use netaware_io::priority::Permits;
 use netaware_io::zone::{self, ZonedIp};
 use netaware_record::Record;
 use netaware_server::{Config, Fingerprint, Identity, KeepError, Key, Listed, Network, Results, Server};
@@ -92,6 +93,10 @@ pub(crate) struct Serve {
     /// Bind the threads that move data to these cores: 0,2,3
     #[arg(short = 'A', long, value_name = "N[,N…]", value_delimiter = ',', value_parser = quantity::whole::<usize>(0..=u64::MAX), help_heading = LIMITS)]
     cpu_affinity: Vec<usize>,
+    /// Let one paced stream at a time run before all ordinary programs of a busy host, for at most
+    /// half of a core; needs CAP_SYS_NICE
+    #[arg(long, help_heading = LIMITS)]
+    real_time: bool,
     /// The page over https alone, with a certificate made here at the first time and kept in
     /// netaware/serve.pem in the user's data folder; probers measure as before
     #[arg(long, help_heading = PAGE)]
@@ -200,6 +205,7 @@ impl Serve {
             results: self.results()?,
             allow: self.allow.clone(),
             affinity: self.cpu_affinity.clone(),
+            real_time: if self.real_time { Permits::one() } else { Permits::none() },
             ..defaults
         })
     }
@@ -341,6 +347,13 @@ mod tests {
         assert_eq!(config.affinity, [0, 2]);
         let stamp = |line: &str| serve(line).unwrap().config().unwrap().stamp;
         assert_eq!([stamp(""), stamp("--stamp"), stamp("--stamp=0")], [None, Some(862), Some(0)]);
+    }
+
+    #[test]
+    fn a_stranger_gets_real_time_priority_only_if_the_owner_asked_for_it() {
+        let permits = |line: &str| format!("{:?}", serve(line).unwrap().config().unwrap().real_time);
+        assert_eq!(permits(""), format!("{:?}", Permits::none()));
+        assert_eq!(permits("--real-time"), format!("{:?}", Permits::one()));
     }
 
     #[test]

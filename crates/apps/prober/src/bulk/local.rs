@@ -6,6 +6,7 @@ use std::sync::mpsc::Sender;
 
 use netaware_host::{CpuSnapshot, DropSnapshot};
 use netaware_io::options::SocketOptions;
+use netaware_io::priority::Permits;
 use netaware_io::stop::StopFlag;
 use netaware_io::{clock, tcp, udp_stream};
 use netaware_record::{
@@ -124,7 +125,10 @@ pub(super) fn move_data(
         }
         (Attached::Flow { socket, number }, BulkPlan::Udp(plan)) if forward => {
             let core = affinity.first().copied();
-            let (end, away) = watching(|| udp_stream::send(socket, number, plan, core, stop));
+            // The user of this very program asked for the stream.
+            let permits = Permits::unlimited();
+            let send = || udp_stream::send(socket, number, plan, core, &permits, stop);
+            let (end, away) = watching(send);
             Local::UdpSender(end, away)
         }
         (Attached::Flow { socket, number }, BulkPlan::Udp(plan)) => {

@@ -223,7 +223,8 @@ impl Control<'_> {
                 self.udp_path(&flow, &options).and_then(|path| {
                     let reporter = Reporter::new(self.events.clone(), test);
                     let core = self.context.config.affinity.first().copied();
-                    runner::run_udp(reporter, path, plan, core, stop.clone())
+                    let permits = self.context.config.real_time.clone();
+                    runner::run_udp(reporter, path, plan, core, permits, stop.clone())
                         .map_err(|error| internal("cannot start a thread", &error))
                 })
             }

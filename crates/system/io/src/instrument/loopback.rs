@@ -11,6 +11,7 @@ use netaware_wire::control::{TcpPlan, UdpPlan, UdpReceive, UdpSend};
 
 use super::{allowed_cores, times};
 use crate::options::{Reuse, SocketOptions, bind_udp, connect_tcp, listen_tcp};
+use crate::priority::Permits;
 use crate::stop::StopFlag;
 use crate::{tcp, udp_stream};
 
@@ -120,7 +121,7 @@ fn udp_flow(
     let ready = udp_stream::ready(into, plan);
     thread::scope(|scope| {
         let receiver = scope.spawn(|| udp_stream::receive(ready, flow, plan, core, stop, &mut |_| {}));
-        let sent = udp_stream::send(out, flow, plan, core, stop);
+        let sent = udp_stream::send(out, flow, plan, core, &Permits::unlimited(), stop);
         Some((sent, receiver.join().ok()?))
     })
 }

@@ -13,15 +13,19 @@
 //!
 //! A thread with priority that does not sleep has the core taken from it for 5 % of each second, in
 //! one piece. So while nobody waits the stream runs as an ordinary thread; when somebody does it
-//! takes priority and leaves the core by itself. Many short sleeps would disturb the gaps least,
-//! but below 15 us a sleep costs as much CPU time as it lasts and frees nothing. So where gaps are
-//! shorter than that a breath is taken every 4 ms and lasts some 350 us: one gap in two hundred (at
-//! 20 us) is long, those after it are a little short until the plan is caught up with.
+//! takes priority, if it may, and leaves the core by itself. A stream that somebody else asked for
+//! loses it for good when it takes more than half of the core ([`super::allowance`]). Many short
+//! sleeps would disturb the gaps least, but below 15 us a sleep costs as much CPU time as it lasts
+//! and frees nothing. So where gaps are shorter than that a breath is taken every 4 ms and lasts
+//! some 350 us: one gap in two hundred (at 20 us) is long, those after it are a little short until
+//! the plan is caught up with.
 
 use netaware_units::{Mono, Span};
 
+use super::allowance::Allowance;
 use super::crowd::Crowd;
 use super::standing::Standing;
+use crate::priority::Permits;
 use crate::{clock, thread};
 
 /// Time off the core that is owed to others, kept by the thread's own CPU clock.
@@ -32,21 +36,29 @@ pub(super) struct Breath {
     cpu_then: Span,
     crowd: Crowd,
     standing: Standing,
+    /// Counted while the thread is raised.
+    allowance: Allowance,
 }
 
 impl Breath {
     /// For the calling thread.
-    pub(super) fn new(start: Mono) -> Self {
+    pub(super) fn new(start: Mono, permits: &Permits) -> Self {
         let cpu_then = thread::cpu_time_exact();
-        let (crowd, standing) = (Crowd::new(start), Standing::default());
-        Self { owed: Span::ZERO, settled_at: start, cpu_then, crowd, standing }
+        Self {
+            owed: Span::ZERO,
+            settled_at: start,
+            cpu_then,
+            crowd: Crowd::new(start),
+            standing: Standing::new(permits.clone()),
+            allowance: Allowance::new(start, cpu_then),
+        }
     }
 
     pub(super) fn is_crowded(&self) -> bool {
         self.crowd.is_waiting()
     }
 
-    /// To be called in every gap that has a sleep.
+    /// To be called in every gap that has a sleep, and between the datagrams of a burst.
     #[inline]
     pub(super) fn count_sleep(&mut self, now: Mono) {
         if self.is_time(now) {
@@ -79,11 +91,16 @@ impl Breath {
 
     #[cold]
     fn settle(&mut self, now: Mono) {
-        self.account(now, thread::cpu_time_exact());
+        let cpu = thread::cpu_time_exact();
+        self.account(now, cpu);
         self.crowd.look(now);
+        if self.standing.is_bounded() && self.allowance.is_exceeded(now, cpu) {
+            self.standing.give_up();
+        }
         if self.crowd.is_waiting() != self.standing.is_raised() {
             self.standing.set(self.crowd.is_waiting());
             self.owed = Span::ZERO;
+            self.allowance = Allowance::new(now, cpu);
         }
     }
 
@@ -110,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_is_owed_follows_the_cpu_clock_and_is_bounded_both_ways() {
-        let mut breath = Breath { cpu_then: Span::ZERO, ..Breath::new(Mono(0)) };
+        let mut breath = Breath { cpu_then: Span::ZERO, ..Breath::new(Mono(0), &Permits::none()) };
         breath.account(Mono(1_000_000), Span::from_millis(1));
         assert_eq!(breath.owed, Span::from_micros(90));
         breath.account(Mono(2_000_000), Span::from_micros(1_900));

@@ -14,12 +14,19 @@ use super::gaps::GapRecorder;
 use super::outbox::Outbox;
 use super::timetable::Timetable;
 use super::wait::Wait;
+use crate::priority::Permits;
 use crate::stop::StopFlag;
 use crate::{clock, pacer};
 
-pub(super) fn send(outbox: &mut Outbox<'_>, plan: &UdpPlan, gap_ps: u64, stop: &StopFlag) -> UdpSenderEnd {
+pub(super) fn send(
+    outbox: &mut Outbox<'_>,
+    plan: &UdpPlan,
+    gap_ps: u64,
+    permits: &Permits,
+    stop: &StopFlag,
+) -> UdpSenderEnd {
     let _precise = pacer::precise_sleep();
-    let wait = Wait::new(pacer::margin());
+    let wait = Wait::new(pacer::margin(), permits);
     let start = clock::now() + LEAD;
     outbox.begin(start);
     let mut stream =
@@ -85,6 +92,7 @@ impl<'a> Paced<'a> {
             }
             for _ in 1..burst {
                 let now = clock::now();
+                self.wait.count(now);
                 match outbox.send(1, now) {
                     Ok(_) => self.timetable.left(now, false),
                     Err(error) if self.timetable.refusals.end_it(&error, outbox.sent()) => {

@@ -58,7 +58,7 @@ fn transfer_watched(
                 ticks.lock().unwrap().push(tick);
             })
         });
-        let sent = send(out, 7, plan, None, stop);
+        let sent = send(out, 7, plan, None, &Permits::unlimited(), stop);
         (sent, receiver.join().unwrap())
     });
     (sent, received, ticks.into_inner().unwrap())
@@ -149,7 +149,7 @@ fn a_port_that_nobody_listens_on_does_not_end_a_stream() {
         let (out, into) = pair();
         drop(into);
         let plan = UdpPlan { packets: Some(200), ..plan(64, gap) };
-        let sent = send(out, 1, &plan, None, &StopFlag::new());
+        let sent = send(out, 1, &plan, None, &Permits::unlimited(), &StopFlag::new());
         assert_eq!((sent.outcome, sent.sent + sent.not_sent), (Outcome::Complete, 200), "{gap:?}: {sent:?}");
         // Each answer is about an earlier datagram, and the next one leaves at once.
         assert!(sent.sent > 100, "{gap:?}: {sent:?}");
@@ -166,7 +166,7 @@ fn a_stream_of_which_nothing_left_is_not_complete() {
         let out =
             bind_udp(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0), &SocketOptions::default(), Reuse::No);
         let plan = UdpPlan { duration: Span::from_millis(60), ..plan(64, gap) };
-        let sent = send(out.unwrap(), 1, &plan, None, &StopFlag::new());
+        let sent = send(out.unwrap(), 1, &plan, None, &Permits::unlimited(), &StopFlag::new());
         assert_eq!((sent.outcome, sent.sent), (Outcome::Failed, 0), "{gap:?}");
         // Nor was the system asked in a busy loop.
         assert!((1..=120).contains(&sent.not_sent), "{gap:?}: {sent:?}");
@@ -195,7 +195,7 @@ fn datagrams_longer_than_half_of_what_an_offload_takes_are_sent() {
         let (sent, received) = std::thread::scope(|scope| {
             let into = ready(into, &plan);
             let receiver = scope.spawn(|| receive(into, 7, &plan, None, &StopFlag::new(), &mut |_| {}));
-            (send(out, 7, &plan, None, &StopFlag::new()), receiver.join().unwrap())
+            (send(out, 7, &plan, None, &Permits::unlimited(), &StopFlag::new()), receiver.join().unwrap())
         });
         assert_eq!(
             (sent.outcome, sent.sent, sent.not_sent),
@@ -253,7 +253,7 @@ fn a_full_receive_buffer_is_counted_as_drops_of_this_host() {
     let received = std::thread::scope(|scope| {
         let into = ready(into, &plan);
         let receiver = scope.spawn(|| receive(into, 1, &plan, None, &StopFlag::new(), &mut |_| {}));
-        let sent = send(out, 1, &plan, None, &StopFlag::new());
+        let sent = send(out, 1, &plan, None, &Permits::unlimited(), &StopFlag::new());
         assert_eq!(sent.sent, 2000);
         receiver.join().unwrap()
     });

@@ -13,6 +13,7 @@ use netaware_units::{Mono, Span};
 
 use super::breath::Breath;
 use super::sleep_watching;
+use crate::priority::Permits;
 use crate::stop::StopFlag;
 use crate::{clock, pacer};
 
@@ -24,8 +25,14 @@ pub(super) struct Wait {
 
 impl Wait {
     /// `margin`: what to begin with.
-    pub(super) fn new(margin: Span) -> Self {
-        Self { margin: Margin(margin), breath: Breath::new(clock::now()) }
+    pub(super) fn new(margin: Span, permits: &Permits) -> Self {
+        Self { margin: Margin(margin), breath: Breath::new(clock::now(), permits) }
+    }
+
+    /// To be called between the datagrams of a burst, so that a long one is accounted for as well.
+    #[inline]
+    pub(super) fn count(&mut self, now: Mono) {
+        self.breath.count_sleep(now);
     }
 
     /// The time when the deadline is over, or earlier when `stop` is raised.

@@ -1,15 +1,18 @@
 //! A sender that wants to write where it must not, or says what cannot be said.
 
+use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
 
 use netaware_io::stop::StopFlag;
 use netaware_stream::{DualStream, Options};
-use netaware_transfer::{Broken, Progress};
-use netaware_wire::transfer::{Digest, Head, ReceiverMessage, RefusalCode, SenderMessage};
+use netaware_transfer::{Broken, Progress, SendRequest};
+use netaware_wire::proof::Key;
+use netaware_wire::transfer::{Digest, Done, Head, ReceiverMessage, RefusalCode, SenderMessage};
 use netaware_wire::{Token, frame};
 
-use super::ends::{Ends, sent_with};
+use super::ends::{Ends, sent, sent_with};
 
 struct Sender(DualStream);
 
@@ -88,6 +91,38 @@ fn who_comes_when_there_are_enough_is_told_and_let_in_when_one_has_gone() {
     });
     assert!(report.is_complete() && report.reconnects > 0, "{report:?}");
     assert!(notes[0].contains("--max-transfers"), "{notes:?}");
+}
+
+#[test]
+fn silent_connections_do_not_keep_out_who_has_the_key() {
+    let key = Key::new(&b"sesame"[..]).unwrap();
+    let ends = Ends::with(|config| {
+        config.max_transfers = 1;
+        config.key = Some(key.clone());
+    });
+    let file = ends.put("file", b"x");
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ends.port));
+    // More than a host may hold at a time, and than there are seats.
+    let silent: Vec<_> =
+        (0..40).map(|_| DualStream::connect_to("here", &[address], Options::default()).unwrap()).collect();
+    let report = sent(&SendRequest { key: Some(key.clone()), ..ends.request(&[&file]) }).unwrap();
+    assert_eq!((report.is_complete(), report.reconnects), (true, 0), "{report:?}");
+    drop(silent);
+}
+
+#[test]
+fn a_senders_words_do_not_open_the_owners_folder() {
+    let ends = Ends::new();
+    let private = ends.target.path().join("private");
+    std::fs::create_dir(&private).unwrap();
+    std::fs::set_permissions(&private, Permissions::from_mode(0o700)).unwrap();
+    let mut sender = Sender::new(&ends);
+    sender.say_text("{\"type\":\"directory\",\"entry\":0,\"path\":\"private\"}");
+    sender.say_text("{\"type\":\"seal\",\"entry\":1,\"path\":\"private\",\"mode\":511,\"mtime\":[0,0]}");
+    for _ in 0..2 {
+        assert!(matches!(sender.hear(), ReceiverMessage::Done { how: Done::Present, .. }));
+    }
+    assert_eq!(std::fs::metadata(&private).unwrap().permissions().mode() & 0o777, 0o700);
 }
 
 #[test]

@@ -1,0 +1,48 @@
+//! Which connections are reported that were not let in: whoever comes a million times must not fill
+//! the disk of whoever keeps the reports.
+
+use std::sync::{Mutex, PoisonError};
+
+use netaware_units::{Mono, Span};
+
+/// Counts the reports of the present minute.
+#[derive(Debug, Default)]
+pub(crate) struct Mentions(Mutex<Minute>);
+
+#[derive(Debug, Default)]
+struct Minute {
+    began_at: Option<Mono>,
+    reported: u32,
+}
+
+impl Mentions {
+    /// Returns whether one more is reported.
+    pub(crate) fn admit(&self, now: Mono) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).admit(now)
+    }
+}
+
+impl Minute {
+    fn admit(&mut self, now: Mono) -> bool {
+        if self.began_at.is_none_or(|began| now - began >= Span::from_secs(60)) {
+            *self = Self { began_at: Some(now), reported: 0 };
+        }
+        let is_admitted = self.reported < A_MINUTE;
+        self.reported += u32::from(is_admitted);
+        is_admitted
+    }
+}
+
+const A_MINUTE: u32 = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_strangers_does_not_fill_the_log() {
+        let mentions = Mentions::default();
+        assert_eq!((0..1000).filter(|n| mentions.admit(Mono(*n))).count(), 20);
+        assert!(mentions.admit(Mono(0) + Span::from_secs(60)));
+    }
+}
