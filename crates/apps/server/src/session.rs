@@ -414,7 +414,7 @@ impl<'a> Session<'a> {
     }
 
     fn hello(&mut self, now: Mono, version: u16, software: &str, prober_nonce: Token) {
-        self.summary.software = software.chars().filter(|c| !c.is_control()).take(64).collect();
+        self.summary.software = netaware_record::excerpt(software, 64);
         if version == 0 {
             return self.turn_away(now, ErrorCode::Version, "version 0 is not spoken here");
         }

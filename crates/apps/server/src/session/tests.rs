@@ -248,7 +248,7 @@ fn a_throughput_test_runs_from_reservation_to_release() {
     assert_eq!(tell(&mut session, ms(3000), ClientMessage::Bye), ["close"]);
     let summary = session.summary();
     assert_eq!((summary.tests, summary.bytes, summary.ending), (1, 5, Some(Ending::Bye)));
-    assert_eq!(summary.software, "test");
+    assert_eq!(summary.software, "t\u{fffd}est");
 }
 
 #[test]

@@ -160,7 +160,7 @@ fn host(host: &str) -> &str {
 }
 
 fn label(label: Option<&str>) -> Option<String> {
-    label.map(|label| label.chars().filter(|c| !c.is_control()).take(LONGEST_LABEL).collect())
+    label.map(|label| netaware_record::excerpt(label, LONGEST_LABEL))
 }
 
 /// Below the time: what no column is for.
