@@ -10,7 +10,9 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use netaware_io::zone::{self, ZonedIp};
 use netaware_record::Record;
-use netaware_server::{Config, Fingerprint, Identity, KeepError, Key, Listed, Network, Results, Server};
+use netaware_server::{
+    Config, Fingerprint, Identity, KeepError, Key, Listed, Network, PublicName, Results, Server,
+};
 use netaware_store::{Among, Filter, OpenError, SaveError, Store};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
@@ -102,6 +104,11 @@ pub(crate) struct Serve {
     /// The key of --cert (PEM)
     #[arg(long, value_name = "FILE", requires = "cert", help_heading = PAGE)]
     cert_key: Option<PathBuf>,
+    /// A name by which browsers ask for the page, beside its addresses and this host's own name:
+    /// speed.example.com, or the page's address behind a reverse proxy, as in
+    /// https://example.com/speed/ (may be given several times)
+    #[arg(long, value_name = "NAME", help_heading = PAGE)]
+    name: Vec<PublicName>,
     /// Keep the results that pages send, and show them to pages: --results=FILE [default: the file
     /// of 'netaware results']
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = PAGE)]
@@ -172,7 +179,9 @@ impl Serve {
             _ if self.tls => {
                 let file = identity_file("serve.pem");
                 let file = file.context("--tls: neither XDG_DATA_HOME nor HOME is set; give --cert")?;
-                Ok(Some(Identity::kept(&file, &netaware_server::names())?))
+                let named = self.name.iter().map(|name| name.host().trim_matches(['[', ']']).to_owned());
+                let names: Vec<String> = netaware_server::names().into_iter().chain(named).collect();
+                Ok(Some(Identity::kept(&file, &names)?))
             }
             _ => Ok(None),
         }
@@ -194,6 +203,7 @@ impl Serve {
             max_streams: self.max_streams,
             stamp: self.stamp,
             identity: self.identity()?,
+            names: self.name.clone(),
             results: self.results()?,
             allow: self.allow.clone(),
             affinity: self.cpu_affinity.clone(),
@@ -336,6 +346,14 @@ mod tests {
         assert_eq!(config.max_duration, Some(Span::from_secs(30)));
         assert_eq!((config.max_concurrent, config.max_sessions_per_address), (2, 3));
         assert_eq!(config.affinity, [0, 2]);
+        let names = serve("--name Speed.example.com --name https://example.com/speed")
+            .unwrap()
+            .config()
+            .unwrap()
+            .names;
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["speed.example.com", "https://example.com/speed/"]);
+        assert!(serve("--name *.example.com").unwrap_err().contains("is no name of a host"));
         let stamp = |line: &str| serve(line).unwrap().config().unwrap().stamp;
         assert_eq!([stamp(""), stamp("--stamp"), stamp("--stamp=0")], [None, Some(862), Some(0)]);
     }
