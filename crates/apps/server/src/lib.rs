@@ -61,4 +61,4 @@ pub use netaware_tls::{Fingerprint, Identity, IdentityError};
 pub use netaware_wire::proof::{Key, KeyError};
 pub use network::{Network, ParseNetworkError};
 pub use server::{RunError, Server, Stopper, names};
-pub use web::{KeepError, Listed, Results};
+pub use web::{KeepError, Listed, Results, Sender};

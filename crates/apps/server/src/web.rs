@@ -58,7 +58,7 @@ use head::Head;
 use origin::Origin;
 pub(crate) use owner::LastLook;
 pub(crate) use results::Shelf;
-pub use results::{KeepError, Listed, Results};
+pub use results::{KeepError, Listed, Results, Sender};
 use rewind::Rewind;
 
 /// Everything that is known of a request's connection.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use netaware_io::clock;
 use netaware_record::Record;
-use netaware_server::{Config, KeepError, Listed, Results, Server, Stopper};
+use netaware_server::{Config, KeepError, Listed, Results, Sender, Server, Stopper};
 use netaware_units::Span;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -440,7 +440,7 @@ impl Results for InMemory {
         self.0.lock().unwrap().iter().find(|record| record.id == id).cloned()
     }
 
-    fn keep(&self, record: &Record) -> Result<(), KeepError> {
+    fn keep(&self, record: &Record, _: Sender) -> Result<(), KeepError> {
         if self.get(record.id).is_some() {
             return Err(KeepError::Refused("it is there already".to_owned()));
         }
