@@ -150,6 +150,7 @@ mod tests {
         assert_eq!("é".repeat(16).parse::<Token>(), Err(ParseTokenError));
         assert!(!format!("{token:?}").contains("3334"));
     }
+
     #[test]
     fn the_token_of_a_session_is_none_of_an_owner() {
         let (session, owner) = (Token([7; 16]), OwnerToken([7; 32]));

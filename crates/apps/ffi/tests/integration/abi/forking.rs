@@ -17,16 +17,16 @@ fn in_child(check: impl FnOnce() -> bool) -> bool {
     if child == 0 {
         let well = check();
         // SAFETY: it ends the child, whose parent runs the tests.
-        unsafe { libc::_exit(if well { 0 } else { 1 }) };
+        unsafe { libc::_exit(i32::from(!well)) };
     }
     let mut killed_in = 5000;
     loop {
         let mut ended: c_int = 0;
         // SAFETY: a child of ours, and room for its status.
-        match unsafe { libc::waitpid(child, &raw mut ended, libc::WNOHANG) } {
-            0 => netaware_io::clock::sleep(netaware_units::Span::from_millis(2)),
-            _ => return libc::WIFEXITED(ended) && libc::WEXITSTATUS(ended) == 0,
+        if unsafe { libc::waitpid(child, &raw mut ended, libc::WNOHANG) } == child {
+            return libc::WIFEXITED(ended) && libc::WEXITSTATUS(ended) == 0;
         }
+        netaware_io::clock::sleep(netaware_units::Span::from_millis(2));
         killed_in -= 1;
         if killed_in == 0 {
             // SAFETY: a child of ours that has not been waited for.
