@@ -360,6 +360,6 @@ mod tests {
         );
         record.versions[0].unreachable.as_mut().unwrap().reason = "a\nb".into();
         assert_eq!(unreachable_lines(&record).len(), 2);
-        assert!(unreachable_lines(&record)[0].starts_with("IPv4: ab; check that"));
+        assert!(unreachable_lines(&record)[0].starts_with("IPv4: a\u{fffd}b; check that"));
     }
 }

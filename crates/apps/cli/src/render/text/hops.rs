@@ -66,14 +66,14 @@ fn table(out: &mut dyn Write, version: &VersionResult, result: &HopsResult, pain
 }
 
 fn row(out: &mut dyn Write, hop: &Hop, paint: Paint) -> io::Result<()> {
-    let address = hop.addresses.first().map_or("*", String::as_str);
+    let address = hop.addresses.first().map_or_else(|| "*".to_owned(), |address| printable(address));
     let number = right(&hop.ttl.to_string(), LABELS[0] - 2) + "  ";
     let mut line = number.clone();
     if address.chars().count() < LABELS[1] {
-        line.push_str(&padded(address, LABELS[1]));
+        line.push_str(&padded(&address, LABELS[1]));
     } else {
         // Long addresses have a line of their own.
-        writeln!(out, "{number}{}", printable(address))?;
+        writeln!(out, "{number}{address}")?;
         line = " ".repeat(LABELS.iter().sum());
     }
     line.extend(figures(hop).iter().zip(FIGURES).map(|(text, width)| right(text, width)));
