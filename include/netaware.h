@@ -86,6 +86,12 @@
 #define NA_HOLD 5
 
 /*
+ errno of every call in a child of fork whose parent has opened a stream: the streams are the
+ parent's, and nothing of them has been touched. No error of the system has this number.
+ */
+#define NA_EFORK 5000
+
+/*
  NaDecision: the rules decided.
  */
 #define NA_BY_RULES 1

@@ -59,8 +59,11 @@ async function dropOlder(): Promise<void> {
 function keptName(request: Request): string | undefined {
   const url = new URL(request.url);
   if (request.method !== "GET" || url.origin !== self.location.origin) return undefined;
-  if (url.pathname === "/" || url.pathname === "/index.html") return "./";
-  const name = url.pathname.slice(1);
+  // A reverse proxy may show the page below a path.
+  const base = new URL("./", self.location.href).pathname;
+  if (!url.pathname.startsWith(base)) return undefined;
+  const name = url.pathname.slice(base.length);
+  if (name === "" || name === "index.html") return "./";
   return FILES.includes(name) ? name : undefined;
 }
 

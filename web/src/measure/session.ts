@@ -45,6 +45,8 @@ interface Wait {
 
 export class Session {
   token = "";
+  /** Opens what only the owner sees; "" where no key was proved, or not over TLS. */
+  owner = "";
   host: Record<string, unknown> = {};
   /** ns from connecting to the welcome. */
   greeting = 0;
@@ -79,6 +81,7 @@ export class Session {
     const welcome = await session.welcomed(ours, key, patienceMs);
     session.greeting = Math.round((performance.now() - begun) * 1e6);
     session.token = typeof welcome.token === "string" && /^[0-9a-f]{32}$/.test(welcome.token) ? welcome.token : "";
+    session.owner = typeof welcome.owner === "string" && /^[0-9a-f]{64}$/.test(welcome.owner) ? welcome.owner : "";
     session.host = object(welcome.host) ?? {};
     session.heartbeat = setInterval(() => session.beat(), PING_MS);
     return session;

@@ -27,7 +27,7 @@ export const server = new Observable<Server>({ state: "asking" });
 export async function askServer(): Promise<void> {
   const begun = performance.now();
   try {
-    const response = await fetch("/api/v1/about", { cache: "no-store", signal: AbortSignal.timeout(patienceMs()) });
+    const response = await fetch("api/v1/about", { cache: "no-store", signal: AbortSignal.timeout(patienceMs()) });
     const answeredMs = performance.now() - begun;
     const about = readAbout(await response.json());
     server.set(about ? { state: "here", about: { ...about, answeredMs } } : { state: "silent" });

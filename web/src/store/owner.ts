@@ -1,6 +1,7 @@
 // What only the server's owner sees. Asked while somebody looks at it, and no oftener than a person can read.
 
 import { Session } from "../measure/session";
+import { baseOf } from "../pure/base";
 import { fields, list, number, text, type Reader } from "../pure/shape";
 import { Observable } from "./observable";
 
@@ -21,14 +22,14 @@ export type Owner = { state: "asking" } | { state: "here"; view: OwnerView } | {
 
 export const owner = new Observable<Owner>({ state: "asking" });
 
-/** Asks every two seconds until the returned function is called. With a key its proof is a session of its own, held open meanwhile. */
+/** Asks every two seconds until the returned function is called. With a key its proof is a session of its own, held open meanwhile, which is told the owner's token. */
 export function watchOwner(given: string): () => void {
   let session: Session | undefined;
   let over = false;
   const ask = async () => {
     try {
-      if (given !== "" && !session?.alive) session = await Session.open(location.origin, { key: given });
-      const view = await asked(session?.token);
+      if (given !== "" && !session?.alive) session = await Session.open(baseOf(location.href), { key: given });
+      const view = await asked(session?.owner);
       if (!over) owner.set(view);
     } catch (error) {
       if (!over) owner.set({ state: "refused", why: error instanceof Error ? error.message : String(error) });
@@ -47,7 +48,7 @@ export function watchOwner(given: string): () => void {
 
 async function asked(token: string | undefined): Promise<Owner> {
   const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const response = await fetch("/api/v1/server", { cache: "no-store", headers, signal: AbortSignal.timeout(PATIENCE_MS) });
+  const response = await fetch("api/v1/server", { cache: "no-store", headers, signal: AbortSignal.timeout(PATIENCE_MS) });
   const body: unknown = await response.json();
   const view = response.ok ? readView(body) : undefined;
   return view ? { state: "here", view } : { state: "refused", why: readProblem(body)?.error ?? `${response.status}` };

@@ -1,7 +1,8 @@
-// Results that the server keeps: list, read, keep. Where it has a key it wants proof of it, which a session gives whose token then goes
-// with each request; the key itself never travels.
+// Results that the server keeps: list, read, keep. Where it has a key it wants proof of it, which a session gives that is told the owner's token: that
+// then goes with each request; the key itself never travels.
 
 import { Session } from "../measure/session";
+import { baseOf } from "../pure/base";
 import { readRecord } from "../pure/readRecord";
 import type { NetRecord } from "../pure/record";
 import { seriesOf } from "../pure/seriesCharts";
@@ -58,9 +59,9 @@ export async function keepOnServer(sent: NetRecord): Promise<Kept> {
 async function asOwner<T>(ask: (headers: Record<string, string>) => Promise<T>): Promise<T> {
   if (key.value === "") return ask({});
   // A key that the server does not take is answered by the server, in its own words.
-  const session = await Session.open(location.origin, { key: key.value }).catch(() => undefined);
+  const session = await Session.open(baseOf(location.href), { key: key.value }).catch(() => undefined);
   try {
-    return await ask(session ? { authorization: `Bearer ${session.token}` } : {});
+    return await ask(session ? { authorization: `Bearer ${session.owner}` } : {});
   } finally {
     session?.close();
   }
@@ -85,5 +86,5 @@ async function asked(path: string, headers: Record<string, string>): Promise<unk
 
 const readListed = list(fields({ id: text(40), command: text(20), started_at: number, host: text(100) }, { label: text(100) }), 200);
 
-const PATH = "/api/v1/results";
+const PATH = "api/v1/results";
 const PATIENCE_MS = 8000;

@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use netaware_record::Conclusion;
+use netaware_record::{Conclusion, printable};
 
 use crate::sink::ReaderGone;
 
@@ -75,7 +75,7 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
         }
         sentence.push_str(&cause);
     }
-    sentence.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    printable(&sentence.replace(['\n', '\r', '\t'], " "))
 }
 
 /// Whether the error is only that the reader of standard output has gone. A command that only
@@ -90,6 +90,13 @@ mod tests {
     use anyhow::Context;
 
     use super::*;
+
+    /// The words are often those of the other end.
+    #[test]
+    fn an_error_of_the_other_end_cannot_steer_the_terminal() {
+        let error = anyhow::anyhow!("refused:\n\u{1b}]0;x\u{7}\u{202e}");
+        assert_eq!(sentence(&error), "refused: \u{fffd}]0;x\u{fffd}\u{fffd}");
+    }
 
     #[test]
     fn a_cause_is_said_once() {

@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_prober::Progress;
+use netaware_record::printable;
 use netaware_units::{BitRate, Mono, Span};
 
 use crate::flags::output::{Format, OutputFlags};
@@ -204,7 +205,7 @@ impl<'a> Live<'a> {
 
     fn show_to_people(&mut self, progress: &Progress) {
         if let Progress::Note(text) | Progress::Longer(text) = progress {
-            self.held.push(format!("note: {}", plain(text)));
+            self.held.push(format!("note: {}", printable(text)));
         }
         if is_time_for_remarks(progress) {
             for line in std::mem::take(&mut self.held) {
@@ -299,11 +300,6 @@ fn bar() -> ProgressBar {
 
 fn queued(place: u32, expected_wait: Span) -> String {
     format!("waiting for another measurement: place {place}, {:.0} s at most", expected_wait.secs_f64())
-}
-
-/// Notes may quote what a responder said.
-fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::terminal;
+
 /// Where log lines are left. Cloned freely.
 #[derive(Debug, Clone)]
 pub(crate) struct LogQueue {
@@ -112,7 +114,7 @@ impl Write for Line<'_> {
 
 impl Drop for Line<'_> {
     fn drop(&mut self) {
-        let line = Message::Line(std::mem::take(&mut self.bytes));
+        let line = Message::Line(terminal::log_line(&self.bytes).into_bytes());
         if self.queue.queue.try_send(line).is_err() {
             self.queue.lost.fetch_add(1, Ordering::AcqRel);
         }

@@ -6,17 +6,18 @@
 //! `render` (how a record looks).
 
 /// As the standard library's, but without a panic when whoever reads stderr has gone: a pipe that
-/// was closed, a terminal that was hung up. What is said there is never the result.
+/// was closed, a terminal that was hung up; and nothing in it steers a terminal. What is said there
+/// is never the result.
 macro_rules! eprintln {
     ($($what:tt)*) => {{
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{}\n", format_args!($($what)*)).as_bytes());
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), crate::terminal::safe(&format!("{}\n", format_args!($($what)*))).as_bytes());
     }};
 }
 
 /// As [`eprintln`], without the end of the line.
 macro_rules! eprint {
     ($($what:tt)*) => {{
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), format!($($what)*).as_bytes());
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), crate::terminal::safe(&format!($($what)*)).as_bytes());
     }};
 }
 
@@ -36,6 +37,7 @@ mod render;
 mod series;
 mod signals;
 mod sink;
+mod terminal;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

@@ -19,7 +19,7 @@ use crate::own_responder::OwnResponder;
 use crate::render::{self, Paint};
 use crate::series;
 use crate::signals;
-use crate::sink::{Existing, Sink};
+use crate::sink::{self, Existing, Sink};
 
 /// A command that measures: once by itself, or as a point of a series.
 pub(crate) trait Measuring {
@@ -243,7 +243,7 @@ pub(crate) fn keep(record: &Record, output: &OutputFlags, sink: &Sink) {
             let line = format!("saved as {id}: netaware results show {id}");
             if sink.is_stdout() {
                 // A reader who has gone has read enough.
-                let _ = writeln!(io::stdout(), "\n{line}");
+                let _ = writeln!(sink::stdout(), "\n{line}");
             } else if !output.quiet {
                 eprintln!("{line}");
             }

@@ -3,13 +3,14 @@
 use std::error::Error;
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal as _, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
 use crate::flags::output::Format;
 use crate::render::csv;
+use crate::terminal::{self, Pieces};
 
 /// Written to in whole lines.
 #[derive(Debug)]
@@ -30,9 +31,14 @@ pub(crate) struct OutputFile {
 }
 
 /// Standard output, for as long as this is held. If its reader has gone, its error holds
-/// [`ReaderGone`], which tells it from that of a socket or of a child's pipe.
+/// [`ReaderGone`], which tells it from that of a socket or of a child's pipe. If it is a terminal,
+/// nothing that is written steers it.
 #[derive(Debug)]
-pub(crate) struct Stdout(io::StdoutLock<'static>);
+pub(crate) struct Stdout {
+    out: io::StdoutLock<'static>,
+    /// Of a terminal.
+    pieces: Option<Pieces>,
+}
 
 /// Nobody reads standard output any more.
 #[derive(Debug)]
@@ -48,16 +54,49 @@ impl Error for ReaderGone {}
 
 /// Standard output.
 pub(crate) fn stdout() -> Stdout {
-    Stdout(io::stdout().lock())
+    let out = io::stdout().lock();
+    let pieces = out.is_terminal().then(Pieces::default);
+    Stdout { out, pieces }
 }
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).map_err(of_stdout)
+        let Some(pieces) = &mut self.pieces else { return self.out.write(bytes).map_err(of_stdout) };
+        self.out.write_all(pieces.pass(bytes).as_bytes()).map_err(of_stdout)?;
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush().map_err(of_stdout)
+        self.out.flush().map_err(of_stdout)
+    }
+}
+
+impl Drop for Stdout {
+    fn drop(&mut self) {
+        if let Some(pieces) = &mut self.pieces {
+            // Whole text leaves nothing.
+            let _ = self.out.write_all(pieces.end().as_bytes());
+        }
+    }
+}
+
+/// Standard output for a writer that is sent among threads: it is held for each write alone. Each
+/// write is whole text.
+#[derive(Debug)]
+pub(crate) struct UnlockedStdout;
+
+impl Write for UnlockedStdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut out = io::stdout().lock();
+        if !out.is_terminal() {
+            return out.write(bytes);
+        }
+        out.write_all(terminal::safe(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush()
     }
 }
 

@@ -376,7 +376,7 @@ impl Session {
     /// A report says whose it is and which; both have to be true.
     fn report(&self, json: &[u8], sequence: u64) -> Result<ProbeReport, Parting> {
         let report = ProbeReport::from_json(json).map_err(|why| {
-            let why: String = why.to_string().chars().filter(|c| !c.is_control()).take(200).collect();
+            let why = netaware_record::excerpt(&why.to_string(), 200);
             refused(format!("batch {sequence} is no report: {why}"))
         })?;
         let lie = if *report.probe != *self.probe {

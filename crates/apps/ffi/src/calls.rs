@@ -59,13 +59,20 @@ pub const NA_NONBLOCK: c_int = 4;
 /// them.
 pub const NA_HOLD: c_int = 5;
 
+/// errno of every call in a child of fork whose parent has opened a stream: the streams are the
+/// parent's, and nothing of them has been touched. No error of the system has this number.
+pub const NA_EFORK: c_int = 5000;
+
 /// As writev(2) has it on Linux.
 const MOST_PARTS: usize = 1024;
 
-/// Runs a call: no panic and no SIGPIPE leaves it.
+/// Runs a call: no panic and no SIGPIPE leaves it, and in a child of fork it does nothing but fail.
 pub(crate) fn guarded<T: From<i8>>(work: impl FnOnce() -> Result<T, Failure>) -> T {
     let _quiet = NoPipeSignal::begin();
-    let done = catch_unwind(AssertUnwindSafe(work));
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        ending::check_process()?;
+        work()
+    }));
     match done.unwrap_or_else(|_| Err(Failure::new(libc::EIO, "an error inside libnetaware"))) {
         Ok(value) => value,
         Err(failure) => {

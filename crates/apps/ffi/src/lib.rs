@@ -19,7 +19,7 @@ mod status;
 mod table;
 
 pub use calls::{
-    NA_DGRAM, NA_DONTWAIT, NA_DUAL, NA_FIRST, NA_HOLD, NA_IPV4, NA_IPV6, NA_MSG_HOLD, NA_NONBLOCK,
+    NA_DGRAM, NA_DONTWAIT, NA_DUAL, NA_EFORK, NA_FIRST, NA_HOLD, NA_IPV4, NA_IPV6, NA_MSG_HOLD, NA_NONBLOCK,
     NA_RCVTIMEO, NA_SHUT_RDWR, NA_SHUT_WR, NA_SNDTIMEO, NA_WINDOW, na_accept, na_bind, na_close, na_connect,
     na_getsockopt, na_hold, na_listen, na_poll_fd, na_recv, na_send, na_setsockopt, na_shutdown, na_socket,
     na_strerror, na_switch, na_writev,

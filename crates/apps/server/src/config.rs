@@ -11,7 +11,7 @@ use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::Limits;
 use netaware_wire::proof::Key;
 
-use crate::{Network, Results};
+use crate::{Network, PublicName, Results};
 
 /// A responder's settings. `Config::default()` serves everybody on every address.
 #[derive(Debug, Clone)]
@@ -45,6 +45,10 @@ pub struct Config {
     pub stamp: Option<u16>,
     /// Certificate and key of the page; absent: it comes without TLS.
     pub identity: Option<Identity>,
+    /// Names by which browsers may ask for the page, beside its addresses, this host's own name and
+    /// those of the certificate. If there are any, whoever comes over loopback may be a reverse
+    /// proxy, and is the owner only with the key.
+    pub names: Vec<PublicName>,
     /// Results that pages send and may read; absent: none.
     pub results: Option<Arc<dyn Results>>,
     /// Networks that may connect; empty means all.
@@ -75,6 +79,7 @@ impl Default for Config {
             max_streams: None,
             stamp: None,
             identity: None,
+            names: Vec::new(),
             results: None,
             allow: Vec::new(),
             affinity: Vec::new(),

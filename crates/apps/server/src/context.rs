@@ -22,6 +22,7 @@ use crate::complaints::Complaints;
 use crate::config::Config;
 use crate::event::Event;
 use crate::flows::FlowTable;
+use crate::names::Names;
 use crate::reflector::Reflector;
 use crate::roster::Roster;
 use crate::session::Rules;
@@ -58,6 +59,8 @@ pub(crate) struct Context {
     tickets: AtomicU64,
     /// Shakes hands with browsers, where the owner has a certificate.
     pub(crate) tls: Option<TlsAcceptor>,
+    /// By which browsers may ask.
+    pub(crate) names: Names,
     /// Of results that pages send.
     pub(crate) shelf: Option<Shelf>,
 }
@@ -91,6 +94,7 @@ impl Context {
             stamps: OnceLock::new(),
             tickets: AtomicU64::new(0),
             tls: config.identity.as_ref().map(acceptor),
+            names: Names::new(&describe(&[]).name, config.names.clone(), config.identity.clone()),
             shelf: config.results.clone().map(Shelf::new),
             config,
         }

@@ -39,13 +39,15 @@ pub(crate) struct Ends {
     pub(crate) peer: SocketAddr,
     /// What the kernel has seen between them, zero where it does not tell.
     pub(crate) round_trip: Span,
+    /// Whether nobody between them reads what they say.
+    pub(crate) is_encrypted: bool,
 }
 
 /// Serves a connection whose preface has been answered, to the end of its session.
 pub(crate) async fn serve<S>(
     context: Arc<Context>,
     stream: S,
-    Ends { local, peer, round_trip }: Ends,
+    Ends { local, peer, round_trip, is_encrypted }: Ends,
     stranger: Place,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -54,9 +56,11 @@ pub(crate) async fn serve<S>(
         tracing::error!("the system gives no random bytes; no session can be opened");
         return;
     };
+    // Without one the owner's view stays closed.
+    let owner = if is_encrypted { random::owner_token().ok() } else { None };
     let began_at = clock::now();
     let (events, inbox) = mpsc::unbounded_channel();
-    let session = Session::new(&context.rules, began_at, token, nonce).over(round_trip);
+    let session = Session::new(&context.rules, began_at, token, nonce).over(round_trip).for_owner(owner);
     let mut control = Control {
         context: &context,
         session,
@@ -291,6 +295,7 @@ impl Control<'_> {
             peer: self.peer,
             software: self.session.summary().software.clone(),
             since: clock::now(),
+            owner: self.session.owner(),
             ticket: None,
             tests: BTreeMap::new(),
         };

@@ -36,6 +36,7 @@ mod flows;
 mod framing;
 mod http;
 mod link;
+mod names;
 mod network;
 mod opening;
 mod outbox;
@@ -55,8 +56,9 @@ mod web;
 
 pub use bind::BindError;
 pub use config::Config;
+pub use names::{ParseNameError, PublicName};
 pub use netaware_tls::{Fingerprint, Identity, IdentityError};
 pub use netaware_wire::proof::{Key, KeyError};
 pub use network::{Network, ParseNetworkError};
 pub use server::{RunError, Server, Stopper, names};
-pub use web::{KeepError, Listed, Results};
+pub use web::{KeepError, Listed, Results, Sender};

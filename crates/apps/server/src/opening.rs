@@ -51,7 +51,8 @@ pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream, peer: So
                 // Answers are short and somebody waits for each.
                 options::prepare_control(&stream);
                 let round_trip = TcpInfo::round_trip(&stream).unwrap_or_default();
-                control::serve(context, stream, Ends { local, peer, round_trip }, place).await;
+                control::serve(context, stream, Ends { local, peer, round_trip, is_encrypted: false }, place)
+                    .await;
             }
         }
         Opening::Attach(role, attach) => hand_over(&context, stream, peer, role, attach).await,
@@ -63,7 +64,7 @@ pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream, peer: So
         Opening::Http if !context.config.admits(peer.ip()) => {
             context.warn(peer, "address not in an allowed network");
         }
-        Opening::Http if context.tls.is_some() => web::to_encryption(stream, &head).await,
+        Opening::Http if context.tls.is_some() => web::to_encryption(stream, &head, &context.names).await,
         Opening::Http => web::serve(context, stream, peer, place, head).await,
         Opening::Foreign => {}
     }

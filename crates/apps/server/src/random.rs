@@ -1,6 +1,6 @@
 //! Bytes that nobody can predict, from the system.
 
-use netaware_wire::Token;
+use netaware_wire::{OwnerToken, Token};
 
 /// Fresh tokens.
 pub(crate) fn tokens<const N: usize>() -> Result<[Token; N], getrandom::Error> {
@@ -16,4 +16,9 @@ pub(crate) fn secret() -> Result<[u8; 32], getrandom::Error> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret)?;
     Ok(secret)
+}
+
+/// A fresh token of the owner.
+pub(crate) fn owner_token() -> Result<OwnerToken, getrandom::Error> {
+    secret().map(OwnerToken)
 }

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use netaware_units::Mono;
-use netaware_wire::Token;
 use netaware_wire::control::TestPlan;
+use netaware_wire::{OwnerToken, Token};
 
 use crate::admission::SessionId;
 
@@ -21,6 +21,8 @@ pub(crate) struct Guest {
     /// As it called itself.
     pub(crate) software: String,
     pub(crate) since: Mono,
+    /// Opens the owner's view. Absent where no key has been proved, or not over TLS.
+    pub(crate) owner: Option<OwnerToken>,
     /// Of its reservation, waiting or held.
     pub(crate) ticket: Option<SessionId>,
     /// Tests that are set up or run, with when they were opened.
@@ -70,9 +72,10 @@ impl Roster {
         }
     }
 
-    /// Whether a session with this token stands. With a key set it has proven to know the key.
-    pub(crate) fn knows(&self, token: Token) -> bool {
-        self.locked().contains_key(&token)
+    /// Whether a session stands that was given this token of the owner. A session's own token,
+    /// which goes over the network in the clear, opens nothing.
+    pub(crate) fn knows_owner(&self, token: OwnerToken) -> bool {
+        self.locked().values().any(|guest| guest.owner == Some(token))
     }
 
     /// Who came first is first.
@@ -84,5 +87,29 @@ impl Roster {
 
     fn locked(&self) -> MutexGuard<'_, HashMap<Token, Guest>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_without_the_owners_token_opens_nothing_and_one_that_ended_no_longer() {
+        let guest = |owner| Guest {
+            peer: "192.0.2.1:9".parse().unwrap(),
+            software: String::new(),
+            since: Mono(0),
+            owner,
+            ticket: None,
+            tests: BTreeMap::new(),
+        };
+        let (roster, owner) = (Roster::default(), OwnerToken([7; 32]));
+        roster.enter(Token([1; 16]), guest(None));
+        assert!(!roster.knows_owner(owner));
+        roster.enter(Token([2; 16]), guest(Some(owner)));
+        assert!(roster.knows_owner(owner) && !roster.knows_owner(OwnerToken([1; 32])));
+        roster.leave(Token([2; 16]));
+        assert!(!roster.knows_owner(owner));
     }
 }

@@ -35,7 +35,7 @@ use netaware_wire::control::{
 use netaware_wire::frame::FrameError;
 use netaware_wire::header::HeaderFields;
 use netaware_wire::proof::Key;
-use netaware_wire::{PROTOCOL_VERSION, Token, proof};
+use netaware_wire::{OwnerToken, PROTOCOL_VERSION, Token, proof};
 
 use crate::plan::Refusal;
 use reservation::Permit;
@@ -130,6 +130,8 @@ pub(crate) struct Session<'a> {
     rules: &'a Rules,
     token: Token,
     nonce: Token,
+    /// For who proves the key.
+    owner: Option<OwnerToken>,
     state: State,
     permit: Permit,
     header: HeaderFields,
@@ -168,6 +170,7 @@ impl<'a> Session<'a> {
             rules,
             token,
             nonce,
+            owner: None,
             state: State::Hello { until: now + HELLO_PATIENCE },
             permit: Permit::None,
             header: HeaderFields::default(),
@@ -192,6 +195,12 @@ impl<'a> Session<'a> {
         Self { handshake: round_trip.or_zero().min(MAX_ROUND_TRIP), ..self }
     }
 
+    /// The same over a connection that nobody else reads: who proves the key is told this token,
+    /// which opens what is the owner's. Without a key nobody is told one.
+    pub(crate) fn for_owner(self, owner: Option<OwnerToken>) -> Self {
+        Self { owner: owner.filter(|_| self.rules.key.is_some()), ..self }
+    }
+
     /// The next thing to do.
     pub(crate) fn next_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
@@ -199,6 +208,11 @@ impl<'a> Session<'a> {
 
     pub(crate) fn token(&self) -> Token {
         self.token
+    }
+
+    /// What opens the owner's view for who has proved the key: a session is enrolled only then.
+    pub(crate) fn owner(&self) -> Option<OwnerToken> {
+        self.owner
     }
 
     /// What the prober wants in the IP header of what is sent for its tests.
@@ -403,6 +417,7 @@ impl<'a> Session<'a> {
                     proof,
                     host: Box::new(host),
                     limits: self.rules.limits,
+                    owner: self.owner,
                 });
             }
             Err(refusal) => {
@@ -414,7 +429,7 @@ impl<'a> Session<'a> {
     }
 
     fn hello(&mut self, now: Mono, version: u16, software: &str, prober_nonce: Token) {
-        self.summary.software = software.chars().filter(|c| !c.is_control()).take(64).collect();
+        self.summary.software = netaware_record::excerpt(software, 64);
         if version == 0 {
             return self.turn_away(now, ErrorCode::Version, "version 0 is not spoken here");
         }

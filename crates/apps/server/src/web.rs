@@ -34,11 +34,13 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
+use hyper::body::Incoming;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use netaware_io::tcp_info::TcpInfo;
@@ -49,13 +51,14 @@ use tokio::net::TcpStream;
 use crate::census::Place;
 use crate::context::Context;
 use crate::link::Link;
+use crate::names::Names;
 use crate::opening::{part, parting_within};
 pub(crate) use echo::Consent;
 use head::Head;
 use origin::Origin;
 pub(crate) use owner::LastLook;
 pub(crate) use results::Shelf;
-pub use results::{KeepError, Listed, Results};
+pub use results::{KeepError, Listed, Results, Sender};
 use rewind::Rewind;
 
 /// Everything that is known of a request's connection.
@@ -83,7 +86,7 @@ pub(crate) async fn serve<L: Link>(
 ) {
     let Ok(local) = link.socket().local_addr() else { return };
     let _ = link.socket().set_nodelay(true);
-    if let Some(head) = Head::parse(&read)
+    if let Some(head) = Head::parse(&read).map(|head| head.below(&context.names))
         && data::is_for(&head)
     {
         return data::hand_over(&context, link, local, peer, &head).await;
@@ -97,7 +100,11 @@ pub(crate) async fn serve<L: Link>(
     let router = router(connection);
     let mut server = hyper::server::conn::http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(IDLE).max_buf_size(64 << 10);
-    let service = TowerToHyperService::new(router);
+    let (routes, known) = (TowerToHyperService::new(router), Arc::clone(&context));
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        known.names.rebase(request.uri_mut());
+        routes.call(request)
+    });
     let mut serving = server.serve_connection(TokioIo::new(Rewind::new(read, link)), service).with_upgrades();
     let head = tokio::select! {
         // However it ends, nobody is left to be told.
@@ -114,10 +121,10 @@ pub(crate) async fn serve<L: Link>(
 }
 
 /// Tells a browser that came without encryption where it is spoken.
-pub(crate) async fn to_encryption(mut stream: TcpStream, read: &[u8]) {
+pub(crate) async fn to_encryption(mut stream: TcpStream, read: &[u8], names: &Names) {
     let Ok(local) = stream.local_addr() else { return };
     let answer = match Head::parse(read) {
-        Some(head) => elsewhere(&head, local),
+        Some(head) => elsewhere(&head, local, names),
         None => "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
     };
     if stream.write_all(answer.as_bytes()).await.is_ok() {
@@ -127,10 +134,10 @@ pub(crate) async fn to_encryption(mut stream: TcpStream, read: &[u8]) {
 }
 
 /// People are led on; programs, which would send what they should not, are told.
-fn elsewhere(head: &Head, local: SocketAddr) -> String {
+fn elsewhere(head: &Head, local: SocketAddr, names: &Names) -> String {
     let host = head.header("host").unwrap_or_default();
     // A name that anybody may own is led nowhere, and what is no host cannot end a line.
-    let is_led = Origin::judge(Some(host), None, local).is_ok()
+    let is_led = Origin::judge(Some(host), None, local, names).is_ok()
         && matches!(&*head.method, "GET" | "HEAD")
         && head.path.starts_with('/')
         && head.header("upgrade").is_none();
@@ -159,19 +166,29 @@ fn router(connection: Connection) -> Router {
         .route("/echo", get(echo::open))
         .route(data::DOWN, get(data::leave))
         .route(data::UP, get(data::leave))
-        .fallback(assets::serve)
+        .fallback(page)
         .layer(axum::extract::DefaultBodyLimit::max(results::LONGEST_RECORD))
         .layer(middleware::from_fn_with_state(connection.clone(), guard))
         .layer(middleware::map_response(hardened))
         .with_state(connection)
 }
 
-async fn guard(
-    axum::extract::State(connection): axum::extract::State<Connection>,
-    request: Request,
-    next: Next,
+/// A file of the page.
+async fn page(
+    State(connection): State<Connection>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
 ) -> Response {
-    match whose(request.headers(), connection.local) {
+    let path = uri.path();
+    if connection.context.names.is_base(path) {
+        return Redirect::permanent(&format!("{path}/")).into_response();
+    }
+    assets::serve(method, uri, headers).await
+}
+
+async fn guard(State(connection): State<Connection>, request: Request, next: Next) -> Response {
+    match whose(request.headers(), connection.local, &connection.context.names) {
         Err(refusal) => {
             connection.context.warn(connection.peer, "a web page of somebody else's");
             problem(StatusCode::FORBIDDEN, &refusal.to_string())
@@ -188,9 +205,9 @@ async fn guard(
     }
 }
 
-fn whose(headers: &HeaderMap, local: SocketAddr) -> Result<Origin, origin::Refusal> {
+fn whose(headers: &HeaderMap, local: SocketAddr, names: &Names) -> Result<Origin, origin::Refusal> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    Origin::judge(text(header::HOST), text(header::ORIGIN), local)
+    Origin::judge(text(header::HOST), text(header::ORIGIN), local, names)
 }
 
 /// Nothing is loaded from elsewhere, nothing inline is run; the page may reach this host by each of

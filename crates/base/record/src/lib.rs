@@ -28,6 +28,7 @@ pub mod passive;
 mod path;
 mod path_rate;
 mod pedigree;
+mod printable;
 mod reach;
 mod rfc6349;
 mod series;
@@ -67,6 +68,7 @@ pub use path_rate::{
     TightLink,
 };
 pub use pedigree::{Direction, Health, IpVersion, Layer, Pedigree};
+pub use printable::{excerpt, is_printable, printable};
 pub use reach::{QueuedWay, ReachCapacity, ReachLoss, ReachProtocol, ReachQueue, ReachQueues, ReachResult};
 pub use rfc6349::{Bottleneck, ETHERNET_OVERHEAD, Rfc6349};
 pub use series::{SeriesKind, SeriesPoint};

@@ -40,8 +40,8 @@ use netaware_record::{
 use netaware_units::{BitRate, ByteCount, Span};
 use serde::{Deserialize, Serialize};
 
-use crate::Token;
 use crate::header::HeaderFields;
+use crate::{OwnerToken, Token};
 
 pub use channel::{ChannelEnd, MAX_CHANNEL_PAYLOAD};
 pub use volley::{
@@ -200,6 +200,10 @@ pub enum ServerMessage {
         host: Box<HostInfo>,
         /// What its owner allows.
         limits: Limits,
+        /// Opens what only the owner sees, as long as the session stands. Only over TLS, and only
+        /// to who has proved the key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<OwnerToken>,
     },
     /// The fields asked for will be set.
     HeaderSet,

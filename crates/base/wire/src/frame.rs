@@ -110,7 +110,7 @@ pub fn parse<M: Message>(body: &[u8]) -> Result<M, FrameError> {
 
 /// What a stranger wrote is repeated in logs and answers only so far, without control characters.
 fn short(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(120).collect()
+    netaware_record::excerpt(text, 120)
 }
 
 #[cfg(test)]

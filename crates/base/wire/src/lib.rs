@@ -37,7 +37,7 @@ pub mod transfer;
 pub mod webrtc;
 pub mod websocket;
 
-pub use token::Token;
+pub use token::{OwnerToken, Token};
 
 /// The control protocol version spoken here.
 pub const PROTOCOL_VERSION: u16 = 1;

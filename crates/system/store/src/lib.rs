@@ -33,7 +33,8 @@ use rusqlite::Connection;
 
 pub use error::{FindError, OpenError, SaveError};
 pub use find::{Among, Filter, Found, Summary};
-pub use place::{PATH_VARIABLE, default_path};
+pub use place::{PATH_VARIABLE, default_path, strangers_path};
+pub use save::Room;
 pub use series::{Overview, SeriesPlan};
 
 /// An open file of results. Cheap to open, so nobody needs to keep one.

@@ -18,6 +18,13 @@ pub fn default_path() -> Result<PathBuf, OpenError> {
     chosen(|name| std::env::var_os(name))
 }
 
+/// Returns the file of what strangers' pages send, beside the owner's file of results. It is never
+/// the owner's own.
+pub fn strangers_path(results: &Path) -> PathBuf {
+    let beside = results.with_file_name("strangers.db");
+    if beside == results { results.with_file_name("strangers-of-strangers.db") } else { beside }
+}
+
 fn chosen(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, OpenError> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(file) = set(PATH_VARIABLE) {
@@ -45,6 +52,17 @@ mod tests {
     fn place(variables: &[(&str, &str)]) -> Option<String> {
         let find = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v));
         chosen(find).ok().map(|path| path.display().to_string())
+    }
+
+    #[test]
+    fn strangers_have_a_file_of_their_own_beside_the_owners() {
+        for (owners, strangers) in [
+            ("/data/results.db", "/data/strangers.db"),
+            ("results.db", "strangers.db"),
+            ("strangers.db", "strangers-of-strangers.db"),
+        ] {
+            assert_eq!(strangers_path(Path::new(owners)), Path::new(strangers));
+        }
     }
 
     #[test]

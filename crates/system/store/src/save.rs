@@ -35,6 +35,23 @@ impl Store {
         replaced().map_err(|source| self.unsaved(source, record.id))
     }
 
+    /// Keeps a record of somebody else, of whom the file takes no more than there is room: the
+    /// records that came first make room for it. Their times are the sender's word and count for
+    /// nothing.
+    ///
+    /// # Errors
+    /// As [`Store::save`]; nothing is then deleted.
+    pub fn save_within(&self, record: &Record, room: Room) -> Result<(), SaveError> {
+        let json = record.to_json()?;
+        let kept = || {
+            let transaction = self.connection.unchecked_transaction()?;
+            insert(&transaction, record, &json)?;
+            transaction.execute(MAKE_ROOM, (i64::from(room.records), signed(room.bytes)))?;
+            transaction.commit()
+        };
+        kept().map_err(|source| self.unsaved(source, record.id))
+    }
+
     pub(crate) fn unsaved(&self, source: rusqlite::Error, id: Uuid) -> SaveError {
         let path = self.path.clone();
         match source.sqlite_error_code() {
@@ -46,6 +63,25 @@ impl Store {
         }
     }
 }
+
+/// How much a file takes of records that others send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Most records.
+    pub records: u32,
+    /// Most bytes of their JSON in all; the newest record is kept whatever its length.
+    pub bytes: u64,
+}
+
+/// Rows are numbered as they come.
+const MAKE_ROOM: &str = "DELETE FROM records WHERE rowid IN (
+    SELECT number FROM (
+        SELECT rowid AS number,
+               ROW_NUMBER() OVER newest AS place,
+               SUM(octet_length(json)) OVER newest AS bytes
+        FROM records
+        WINDOW newest AS (ORDER BY rowid DESC))
+    WHERE place > 1 AND (place > ?1 OR bytes > ?2))";
 
 fn insert(connection: &Connection, record: &Record, json: &str) -> rusqlite::Result<()> {
     let measured: Vec<IpVersion> =
@@ -127,6 +163,29 @@ mod tests {
         let store = Store::open(folder.path().join("results.db")).unwrap();
         store.save(&record(1)).unwrap();
         assert!(matches!(store.save(&record(1)), Err(SaveError::Known { id, .. }) if id == record(1).id));
+    }
+
+    #[test]
+    fn a_stranger_cannot_fill_a_file_and_cannot_keep_its_records_by_their_times() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().join("strangers.db")).unwrap();
+        let ids = || -> Vec<Uuid> {
+            store.list(&Filter::default(), 1000).unwrap().into_iter().map(|summary| summary.id).collect()
+        };
+        let room = Room { records: 3, bytes: u64::MAX };
+        // The one that says it is of the future came first.
+        for n in [900, 1, 2, 3] {
+            store.save_within(&record(n), room).unwrap();
+        }
+        assert_eq!(ids(), [3, 2, 1].map(|n| record(n).id));
+        assert!(matches!(store.save_within(&record(2), room), Err(SaveError::Known { .. })));
+        assert_eq!(ids().len(), 3, "what is refused makes no room");
+        // They differ by one byte at most.
+        let one = record(4).to_json().unwrap().len() as u64;
+        store.save_within(&record(4), Room { records: 100, bytes: 2 * one }).unwrap();
+        assert_eq!(ids(), [4, 3].map(|n| record(n).id));
+        store.save_within(&record(5), Room { records: 100, bytes: 1 }).unwrap();
+        assert_eq!(ids(), [record(5).id]);
     }
 
     #[test]

@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use rcgen::{CertificateParams, KeyPair};
 use rustls::ServerConfig;
+use rustls::client::verify_server_name;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::server::ParsedCertificate;
 
 use crate::{Fingerprint, TrustError, fingerprint, pem, provider};
 
@@ -13,6 +16,7 @@ use crate::{Fingerprint, TrustError, fingerprint, pem, provider};
 #[derive(Clone)]
 pub struct Identity {
     config: Arc<ServerConfig>,
+    certificate: CertificateDer<'static>,
     fingerprint: Fingerprint,
 }
 
@@ -57,13 +61,14 @@ impl Identity {
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, IdentityError> {
         let content = |path: &Path, why: String| IdentityError::Content { path: path.to_owned(), why };
         let (chain, secret) = (pem::certificates(certificate)?, pem::secret(key)?);
-        let first = chain.first().ok_or_else(|| content(certificate, "no certificate in it".into()))?;
-        let fingerprint = fingerprint(first);
+        let first = chain.first().cloned();
+        let first = first.ok_or_else(|| content(certificate, "no certificate in it".into()))?;
+        let fingerprint = fingerprint(&first);
         let config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret))
             .map_err(|why| content(key, why.to_string()))?;
-        Ok(Self { config: Arc::new(config), fingerprint })
+        Ok(Self { config: Arc::new(config), certificate: first, fingerprint })
     }
 
     /// The one kept in this file (certificate and key, for its owner alone), made for these names
@@ -93,6 +98,12 @@ impl Identity {
     /// SHA-256 of the certificate.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
+    }
+
+    /// Whether the certificate was made for this name, without a dot at its end.
+    pub fn is_for(&self, name: &str) -> bool {
+        let Ok(parsed) = ParsedCertificate::try_from(&self.certificate) else { return false };
+        ServerName::try_from(name).is_ok_and(|name| verify_server_name(&parsed, &name).is_ok())
     }
 
     /// For connections that are accepted: TLS 1.3, no certificate asked for.
@@ -130,6 +141,15 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         fs::write(&path, "nonsense").unwrap();
         assert!(Identity::kept(&path, &names()).unwrap_err().to_string().contains("identity.pem"));
+    }
+
+    #[test]
+    fn a_certificate_is_for_its_own_names_and_for_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let identity = Identity::kept(&folder.path().join("identity.pem"), &names()).unwrap();
+        for (name, is_for) in [("laptop", true), ("192.0.2.1", true), ("evil.local", false), ("", false)] {
+            assert_eq!(identity.is_for(name), is_for, "{name}");
+        }
     }
 
     #[test]

@@ -119,7 +119,7 @@ fn in_time(deadline: Mono, patience: Span) -> impl FnMut(&netaware_stream::DualS
 
 /// What the other end says is printed, without anything that moves a cursor.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(200).collect()
+    netaware_record::excerpt(text, 200)
 }
 
 fn software() -> String {

@@ -12,7 +12,7 @@ mod probes;
 mod show;
 mod tasks;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -92,11 +92,15 @@ impl Place {
     /// # Errors
     /// As [`Place::read`].
     fn read_if_any(&self, absent: Absent) -> anyhow::Result<Option<Store>> {
-        match Store::open_to_read(self.path()?) {
-            Ok(store) => Ok(Some(store)),
-            Err(OpenError::Missing { .. } | OpenError::Empty { .. }) if absent == Absent::IsEmpty => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        read_if_any(&self.path()?, absent)
+    }
+
+    /// To read what pages of strangers sent; `None` where they sent nothing.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn of_strangers(&self) -> anyhow::Result<Option<Store>> {
+        read_if_any(&netaware_store::strangers_path(&self.path()?), Absent::IsEmpty)
     }
 
     /// To change what is in it.
@@ -109,6 +113,14 @@ impl Place {
 
     fn path(&self) -> Result<PathBuf, OpenError> {
         self.store.clone().map_or_else(netaware_store::default_path, Ok)
+    }
+}
+
+fn read_if_any(file: &Path, absent: Absent) -> anyhow::Result<Option<Store>> {
+    match Store::open_to_read(file) {
+        Ok(store) => Ok(Some(store)),
+        Err(OpenError::Missing { .. } | OpenError::Empty { .. }) if absent == Absent::IsEmpty => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -11,8 +11,10 @@ use clap::{Args, ValueEnum};
 use netaware_io::priority::Permits;
 use netaware_io::zone::{self, ZonedIp};
 use netaware_record::Record;
-use netaware_server::{Config, Fingerprint, Identity, KeepError, Key, Listed, Network, Results, Server};
-use netaware_store::{Among, Filter, OpenError, SaveError, Store};
+use netaware_server::{
+    Config, Fingerprint, Identity, KeepError, Key, Listed, Network, PublicName, Results, Sender, Server,
+};
+use netaware_store::{Among, Filter, OpenError, Room, SaveError, Store};
 use netaware_units::{BitRate, ByteCount, Span};
 use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::MAX_STREAMS;
@@ -107,6 +109,11 @@ pub(crate) struct Serve {
     /// The key of --cert (PEM)
     #[arg(long, value_name = "FILE", requires = "cert", help_heading = PAGE)]
     cert_key: Option<PathBuf>,
+    /// A name by which browsers ask for the page, beside its addresses and this host's own name:
+    /// speed.example.com, or the page's address behind a reverse proxy, as in
+    /// https://example.com/speed/ (may be given several times)
+    #[arg(long, value_name = "NAME", help_heading = PAGE)]
+    name: Vec<PublicName>,
     /// Keep the results that pages send, and show them to pages: --results=FILE [default: the file
     /// of 'netaware results']
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = PAGE)]
@@ -166,9 +173,12 @@ impl Serve {
         let Some(file) = &self.results else { return Ok(None) };
         let is_named = !file.as_os_str().is_empty();
         let file = if is_named { file.clone() } else { netaware_store::default_path()? };
+        let files = ResultFiles { strangers: netaware_store::strangers_path(&file), own: file };
         // An owner who cannot keep results learns it now, before the first page sends one.
-        Store::open(&file).with_context(|| format!("--results={}", file.display()))?;
-        Ok(Some(Arc::new(ResultFile(file))))
+        for file in [&files.own, &files.strangers] {
+            Store::open(file).with_context(|| format!("--results={}", file.display()))?;
+        }
+        Ok(Some(Arc::new(files)))
     }
 
     fn identity(&self) -> anyhow::Result<Option<Identity>> {
@@ -180,7 +190,9 @@ impl Serve {
             _ if self.tls => {
                 let file = identity_file("serve.pem");
                 let file = file.context("--tls: neither XDG_DATA_HOME nor HOME is set; give --cert")?;
-                Ok(Some(Identity::kept(&file, &netaware_server::names())?))
+                let named = self.name.iter().map(|name| name.host().trim_matches(['[', ']']).to_owned());
+                let names: Vec<String> = netaware_server::names().into_iter().chain(named).collect();
+                Ok(Some(Identity::kept(&file, &names)?))
             }
             _ => Ok(None),
         }
@@ -202,6 +214,7 @@ impl Serve {
             max_streams: self.max_streams,
             stamp: self.stamp,
             identity: self.identity()?,
+            names: self.name.clone(),
             results: self.results()?,
             allow: self.allow.clone(),
             affinity: self.cpu_affinity.clone(),
@@ -211,12 +224,17 @@ impl Serve {
     }
 }
 
-/// Results of pages, opened for each question: seldom, and other programs may use the file
+/// Results of pages, opened for each question: seldom, and other programs may use the files
 /// meanwhile.
 #[derive(Debug)]
-struct ResultFile(PathBuf);
+struct ResultFiles {
+    /// The owner's, which pages of strangers can only read.
+    own: PathBuf,
+    /// What these send.
+    strangers: PathBuf,
+}
 
-impl Results for ResultFile {
+impl Results for ResultFiles {
     fn list(&self, limit: u32) -> Result<Vec<Listed>, String> {
         self.listed(&Filter::default(), limit)
     }
@@ -226,38 +244,66 @@ impl Results for ResultFile {
     }
 
     fn get(&self, id: uuid::Uuid) -> Option<Record> {
-        Store::open_to_read(&self.0).ok()?.get(&id.to_string()).ok()
+        let in_file = |file: &Path| Store::open_to_read(file).ok()?.get(&id.to_string()).ok();
+        // Nobody puts a result of their own in the place of one of the owner's.
+        in_file(&self.own).or_else(|| in_file(&self.strangers))
     }
 
-    fn keep(&self, record: &Record) -> Result<(), KeepError> {
-        let store = Store::open(&self.0).map_err(|error| KeepError::Refused(error.to_string()))?;
-        store.save(record).map_err(|error| match error {
+    fn keep(&self, record: &Record, sender: Sender) -> Result<(), KeepError> {
+        let file = match sender {
+            Sender::Owner => &self.own,
+            Sender::Stranger => &self.strangers,
+        };
+        let store = Store::open(file).map_err(|error| KeepError::Refused(error.to_string()))?;
+        let saved = match sender {
+            Sender::Owner => store.save(record),
+            Sender::Stranger => store.save_within(record, OF_STRANGERS),
+        };
+        saved.map_err(|error| match error {
             SaveError::DiskFull { .. } => KeepError::Full(error.to_string()),
             _ => KeepError::Refused(error.to_string()),
         })
     }
 }
 
-impl ResultFile {
+impl ResultFiles {
     fn listed(&self, filter: &Filter, limit: u32) -> Result<Vec<Listed>, String> {
-        let store = match Store::open_to_read(&self.0) {
-            Ok(store) => store,
-            // Nothing was kept so far.
-            Err(OpenError::Missing { .. } | OpenError::Empty { .. }) => return Ok(Vec::new()),
-            Err(error) => return Err(error.to_string()),
-        };
-        let found = store.list(filter, limit).map_err(|error| error.to_string())?;
-        let listed = found.into_iter().map(|summary| Listed {
-            id: summary.id,
-            started_at: summary.started_at,
-            elapsed: summary.elapsed,
-            command: summary.command,
-            host: summary.host,
-            label: summary.label,
-        });
-        Ok(listed.collect())
+        Ok(merged(listed_in(&self.own, filter, limit)?, listed_in(&self.strangers, filter, limit)?, limit))
     }
 }
+
+/// The newest first. Strangers, who say themselves when they measured, take at most half of a list
+/// from the owner.
+fn merged(mut own: Vec<Listed>, mut strangers: Vec<Listed>, limit: u32) -> Vec<Listed> {
+    let limit = limit as usize;
+    strangers.truncate((limit / 2).max(limit.saturating_sub(own.len())));
+    own.truncate(limit - strangers.len());
+    own.append(&mut strangers);
+    own.sort_by_key(|listed| std::cmp::Reverse(listed.started_at));
+    own
+}
+
+fn listed_in(file: &Path, filter: &Filter, limit: u32) -> Result<Vec<Listed>, String> {
+    let store = match Store::open_to_read(file) {
+        Ok(store) => store,
+        // Nothing was kept so far.
+        Err(OpenError::Missing { .. } | OpenError::Empty { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error.to_string()),
+    };
+    let found = store.list(filter, limit).map_err(|error| error.to_string())?;
+    let listed = found.into_iter().map(|summary| Listed {
+        id: summary.id,
+        started_at: summary.started_at,
+        elapsed: summary.elapsed,
+        command: summary.command,
+        host: summary.host,
+        label: summary.label,
+    });
+    Ok(listed.collect())
+}
+
+/// What pages of strangers may take of the disk; what came first goes first.
+const OF_STRANGERS: Room = Room { records: 1000, bytes: 64 << 20 };
 
 /// Goes to stdout, so that a script can read the port that the system chose.
 fn announcement(server: &Server, qr: When) -> anyhow::Result<String> {
@@ -345,8 +391,60 @@ mod tests {
         assert_eq!(config.max_duration, Some(Span::from_secs(30)));
         assert_eq!((config.max_concurrent, config.max_sessions_per_address), (2, 3));
         assert_eq!(config.affinity, [0, 2]);
+        let names = serve("--name Speed.example.com --name https://example.com/speed")
+            .unwrap()
+            .config()
+            .unwrap()
+            .names;
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["speed.example.com", "https://example.com/speed/"]);
+        assert!(serve("--name *.example.com").unwrap_err().contains("is no name of a host"));
         let stamp = |line: &str| serve(line).unwrap().config().unwrap().stamp;
         assert_eq!([stamp(""), stamp("--stamp"), stamp("--stamp=0")], [None, Some(862), Some(0)]);
+    }
+
+    /// What a stranger sends was written into the owner's results.
+    #[test]
+    fn a_strangers_page_cannot_touch_the_owners_results() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("results.db");
+        let files = ResultFiles { strangers: netaware_store::strangers_path(&own), own };
+        let record = |n: u128, host: &str| {
+            let mut record = crate::render::fixture::tcp();
+            record.id = uuid::Uuid::from_u128(n);
+            record.request.host = host.to_owned();
+            record
+        };
+        files.keep(&record(1, "owner"), Sender::Owner).unwrap();
+        for (n, host) in [(1, "in the owner's name"), (2, "evil")] {
+            files.keep(&record(n, host), Sender::Stranger).unwrap();
+        }
+        let host = |n| files.get(uuid::Uuid::from_u128(n)).map(|record| record.request.host);
+        assert_eq!([host(1).as_deref(), host(2).as_deref()], [Some("owner"), Some("evil")]);
+        let own = Store::open_to_read(&files.own).unwrap().list(&Filter::default(), 10).unwrap();
+        assert_eq!(own.len(), 1, "only the owner's");
+        assert!(matches!(files.keep(&record(2, "again"), Sender::Stranger), Err(KeepError::Refused(_))));
+    }
+
+    #[test]
+    fn strangers_who_measure_in_the_future_leave_the_owner_half_of_each_list() {
+        let listed = |count: i64, from: i64| -> Vec<Listed> {
+            let one = |n| Listed {
+                id: uuid::Uuid::nil(),
+                started_at: netaware_units::Wall(from - n),
+                elapsed: Span::ZERO,
+                command: String::new(),
+                host: String::new(),
+                label: None,
+            };
+            (0..count).map(one).collect()
+        };
+        for (own, strangers, want) in [(10, 10, (5, 5)), (2, 10, (2, 8)), (10, 2, (8, 2)), (3, 0, (3, 0))] {
+            let merged = merged(listed(own, 1000), listed(strangers, 9_000_000), 10);
+            let of_strangers = merged.iter().filter(|listed| listed.started_at.0 > 1000).count();
+            assert_eq!((merged.len() - of_strangers, of_strangers), want);
+            assert!(merged.is_sorted_by_key(|listed| std::cmp::Reverse(listed.started_at)));
+        }
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(super) fn width(text: &str, size: u32) -> u32 {
 
 /// As much of a text as fits, with dots where it is cut.
 pub(super) fn fitted(text: &str, size: u32, room: u32) -> String {
-    let text: String = text.chars().filter(|c| !c.is_control()).collect();
+    let text = netaware_record::printable(text);
     if width(&text, size) <= room {
         return text;
     }

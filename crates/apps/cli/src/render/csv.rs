@@ -14,6 +14,7 @@ use std::io::{self, Write};
 
 use netaware_record::{
     DelayTail, LatencyResult, Outcome, Record, Rfc6349, TcpEnd, TcpResult, UdpResult, VersionResult,
+    is_printable,
 };
 use netaware_units::{ClockSource, Span};
 
@@ -209,13 +210,26 @@ fn line(fields: &[String]) -> String {
     fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",")
 }
 
-/// RFC 4180 §2, and no formula for a spreadsheet in a text that came from elsewhere.
-fn quoted(field: &str) -> String {
-    let formula =
-        field.starts_with(['=', '@', '+']) || (field.starts_with('-') && field.parse::<f64>().is_err());
-    let field = if formula { format!("'{field}") } else { field.to_owned() };
+/// A cell (RFC 4180 §2). Text that came from elsewhere becomes no formula of a spreadsheet: an
+/// apostrophe stands before one that begins as a formula does (OWASP, CSV injection). Numbers stay
+/// as they are. Of what is not printable only tabs and ends of lines are kept.
+pub(crate) fn quoted(field: &str) -> String {
+    let guard = if may_be_formula(field) { "'" } else { "" };
+    let kept = |c: char| if is_printable(c) || BLANKS.contains(&c) { c } else { char::REPLACEMENT_CHARACTER };
+    let field: String = guard.chars().chain(field.chars().map(kept)).collect();
     if field.contains([',', '"', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
 }
+
+fn may_be_formula(field: &str) -> bool {
+    // Some programs leave blanks at the beginning out.
+    let is_negative_number = field.starts_with('-') && field.parse::<f64>().is_ok();
+    !is_negative_number && (field.starts_with(BLANKS) || field.trim_start().starts_with(BEGIN_FORMULAS))
+}
+
+/// A spreadsheet may take what follows one of them for the beginning of a cell.
+const BLANKS: [char; 3] = ['\t', '\r', '\n'];
+/// The last four have the full width of East Asian text, which some programs take for the same.
+const BEGIN_FORMULAS: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
 
 fn outcome(outcome: Outcome) -> String {
     let word = match outcome {
@@ -442,8 +456,23 @@ mod tests {
 
     #[test]
     fn texts_from_elsewhere_neither_break_the_table_nor_run_as_formulas() {
-        let rows =
-            [("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("=1+1", "'=1+1"), ("-5", "-5"), ("-a", "'-a")];
+        let rows = [
+            ("a,b", "\"a,b\""),
+            ("a\"b", "\"a\"\"b\""),
+            ("=1+1", "'=1+1"),
+            ("+1", "'+1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("-5", "-5"),
+            ("-5.25e3", "-5.25e3"),
+            ("-a", "'-a"),
+            ("\t=1+1", "'\t=1+1"),
+            ("\r=1+1", "\"'\r=1+1\""),
+            ("\n=1+1", "\"'\n=1+1\""),
+            (" =1+1", "' =1+1"),
+            ("\u{ff1d}1+1", "'\u{ff1d}1+1"),
+            ("a=b", "a=b"),
+            ("a\u{1b}[2J\u{202e}", "a\u{fffd}[2J\u{fffd}"),
+        ];
         for (field, want) in rows {
             assert_eq!(quoted(field), want);
         }

@@ -136,8 +136,8 @@ pub(crate) fn signed(span: Span) -> String {
 /// "2026-11-21 03:34:47 UTC" of an RFC 3339 instant; whatever else it is, as it is.
 pub(crate) fn instant(rfc3339: &str) -> String {
     match (rfc3339.get(..10), rfc3339.get(10..11), rfc3339.get(11..19)) {
-        (Some(day), Some("T"), Some(time)) => format!("{day} {time} UTC"),
-        _ => rfc3339.to_owned(),
+        (Some(day), Some("T"), Some(time)) => netaware_record::printable(&format!("{day} {time} UTC")),
+        _ => netaware_record::printable(rfc3339),
     }
 }
 

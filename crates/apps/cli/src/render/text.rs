@@ -26,7 +26,7 @@ mod udp;
 
 use std::io::{self, Write};
 
-use netaware_record::{Direction, PathMetric, Record, VersionResult};
+use netaware_record::{Direction, PathMetric, Record, VersionResult, printable};
 
 use super::paint::Paint;
 use super::table::{Table, padded};
@@ -72,9 +72,10 @@ pub(crate) fn overview(out: &mut dyn Write, record: &Record, paint: Paint) -> io
 /// A line of `results list`: ID, time, command, IP versions, host, and how it ended.
 pub(crate) fn list_line(cells: [&str; 5], ended: &str) -> String {
     const WIDTHS: [usize; 4] = [20, 21, 9, 5];
-    let mut line: String = cells.iter().zip(WIDTHS).map(|(cell, width)| padded(cell, width)).collect();
+    let mut line: String =
+        cells.iter().zip(WIDTHS).map(|(cell, width)| padded(&printable(cell), width)).collect();
     let room = WIDTH - WIDTHS.iter().sum::<usize>() - ended.chars().count();
-    let host: Vec<char> = cells[4].chars().filter(|c| !c.is_control()).collect();
+    let host: Vec<char> = printable(cells[4]).chars().collect();
     if host.len() <= room {
         line.extend(host);
     } else {

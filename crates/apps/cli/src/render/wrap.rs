@@ -9,7 +9,7 @@ pub(crate) fn lines(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = vec![String::new()];
     for word in words(text) {
-        let mut word: Vec<char> = word.chars().filter(|c| !c.is_control()).collect();
+        let mut word: Vec<char> = netaware_record::printable(&word).chars().collect();
         let used = lines.last().map_or(0, |line| line.chars().count());
         if used > 0 && used + 1 + word.len() > width {
             lines.push(String::new());
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn terminal_escapes_do_not_survive() {
-        assert_eq!(lines("a\u{1b}[31mb\u{7}", 80), ["a[31mb"]);
+        assert_eq!(lines("a\u{1b}[31mb\u{7}", 80), ["a\u{fffd}[31mb\u{fffd}"]);
     }
 
     #[test]

@@ -193,7 +193,7 @@ fn cut_versions(found: &[Figure]) -> Option<String> {
 fn reason(record: &Record) -> String {
     let why = record.versions.iter().find_map(|v| v.unreachable.as_ref()).map(|why| why.reason.as_str());
     let why = why.or(record.warnings.first().map(String::as_str)).unwrap_or("nothing was measured");
-    why.chars().filter(|c| !c.is_control()).collect()
+    netaware_record::printable(why)
 }
 
 /// "94.1Mbps": a cell is one short word.

@@ -1,6 +1,7 @@
 //! Wrong calls are errors, never more.
 #![expect(unsafe_code, reason = "the calls are for C")]
 
+mod forking;
 mod holding;
 mod policies;
 mod sharing;

@@ -159,8 +159,7 @@ fn reason(complained: &[u8]) -> String {
     let text = String::from_utf8_lossy(complained);
     let first =
         text.lines().map(|line| line.trim().trim_start_matches("error: ")).find(|line| !line.is_empty());
-    let clean = |line: &str| line.chars().filter(|c| !c.is_control()).take(200).collect::<String>();
-    first.map_or_else(String::new, |line| format!(": {}", clean(line)))
+    first.map_or_else(String::new, |line| format!(": {}", netaware_record::excerpt(line, 200)))
 }
 
 fn wait(child: &mut Child, stop: &StopFlag) -> Result<(), String> {
@@ -203,7 +202,7 @@ mod tests {
                 "error: unexpected argument '--interval' found\n\n  tip: x\n",
                 ": unexpected argument '--interval' found",
             ),
-            ("\n  a\u{1b}[2Jb\n", ": a[2Jb"),
+            ("\n  a\u{1b}[2Jb\n", ": a\u{fffd}[2Jb"),
             ("", ""),
         ];
         for (complained, want) in rows {

@@ -174,6 +174,28 @@ fn the_responder_proves_itself_too() {
     assert_eq!(proof, Some(proof::server(b"sesame", NONCE, PROBER_NONCE)));
 }
 
+/// The token of a session, which goes over the network in the clear, opened the owner's view.
+#[test]
+fn the_owners_token_is_told_only_to_who_proved_the_key_over_tls() {
+    let (keyed, free) = (rules(Some("sesame")), rules(None));
+    let owner = OwnerToken([9; 32]);
+    for (rules, over_tls, told) in
+        [(&keyed, Some(owner), Some(owner)), (&keyed, None, None), (&free, Some(owner), None)]
+    {
+        let mut session = Session::new(rules, T0, TOKEN, NONCE).for_owner(over_tls);
+        session.received(T0, Ok(hello()));
+        if rules.key.is_some() {
+            let proof = proof::client(b"sesame", NONCE, PROBER_NONCE);
+            session.received(T0, Ok(ClientMessage::Authenticate { proof }));
+        }
+        deeds(&mut session);
+        session.enrolled(T0, Ok(HostInfo::default()));
+        let Some(Action::Send(message)) = session.next_action() else { panic!("no welcome") };
+        let ServerMessage::Welcome { owner, .. } = *message else { panic!("{message:?}") };
+        assert_eq!((owner, session.owner()), (told, told));
+    }
+}
+
 #[test]
 fn a_stranger_to_the_key_learns_nothing_from_mistakes() {
     let rules = rules(Some("k"));
@@ -248,7 +270,7 @@ fn a_throughput_test_runs_from_reservation_to_release() {
     assert_eq!(tell(&mut session, ms(3000), ClientMessage::Bye), ["close"]);
     let summary = session.summary();
     assert_eq!((summary.tests, summary.bytes, summary.ending), (1, 5, Some(Ending::Bye)));
-    assert_eq!(summary.software, "test");
+    assert_eq!(summary.software, "t\u{fffd}est");
 }
 
 #[test]

@@ -19,10 +19,10 @@ pub(super) async fn open(State(connection): State<Connection>, upgrade: WebSocke
     let Some(place) = place else {
         return problem(StatusCode::CONFLICT, "this connection has opened a session already");
     };
-    let Connection { context, local, peer, round_trip, .. } = connection;
+    let Connection { context, local, peer, round_trip, is_encrypted, .. } = connection;
     bounded(upgrade, frame::MAX_FRAME).on_upgrade(async move |socket| {
         let (ours, theirs) = tokio::io::duplex(PIPE);
-        let session = control::serve(context, theirs, Ends { local, peer, round_trip }, place);
+        let session = control::serve(context, theirs, Ends { local, peer, round_trip, is_encrypted }, place);
         tokio::join!(session, carry(socket, ours));
     })
 }

@@ -17,6 +17,7 @@ use super::origin::Origin;
 use crate::context::Context;
 use crate::event::{Event, Welcome};
 use crate::link::Link;
+use crate::names::Names;
 use crate::opening::{part, parting_within};
 
 /// By which a request asks that its connection leave the HTTP library.
@@ -55,7 +56,7 @@ pub(super) async fn hand_over<L: Link>(
     head: &Head,
 ) {
     let Ok(stream) = link.detach() else { return };
-    let (mut stream, refusal) = match welcome(head, local) {
+    let (mut stream, refusal) = match welcome(head, local, &context.names) {
         Ok((attach, welcome)) => {
             let event = Event::Connection { welcome, attach, stream };
             let Err(Event::Connection { stream: back, .. }) = context.registry.tell(attach.token, event)
@@ -82,9 +83,10 @@ pub(super) async fn hand_over<L: Link>(
 fn welcome(
     head: &Head,
     local: SocketAddr,
+    names: &Names,
 ) -> Result<(netaware_wire::preface::Attach, Welcome), &'static str> {
-    let origin =
-        Origin::judge(head.header("host"), head.header("origin"), local).map_err(|_| "403 Forbidden")?;
+    let origin = Origin::judge(head.header("host"), head.header("origin"), local, names);
+    let origin = origin.map_err(|_| "403 Forbidden")?;
     let attach = head.attach().ok_or("400 Bad Request")?;
     let allowed = origin.other().and_then(|origin| origin.to_str().ok());
     let allowed = allowed.map(|origin| format!("Access-Control-Allow-Origin: {origin}\r\nVary: Origin\r\n"));

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use axum::extract::Request;
 use netaware_wire::preface::Attach;
 
+use crate::names::Names;
+
 /// What is needed of it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
@@ -49,6 +51,11 @@ impl Head {
                 .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.trim().to_owned())))
                 .collect(),
         }
+    }
+
+    /// The same without the path below which a reverse proxy shows this responder.
+    pub(super) fn below(self, names: &Names) -> Self {
+        Self { path: names.below_base(&self.path).to_owned(), ..self }
     }
 
     pub(super) fn header(&self, name: &str) -> Option<&str> {

@@ -3,12 +3,13 @@
 //! A browser runs pages of strangers inside networks that strangers cannot reach. It says in
 //! `Origin` whose page asks, and in `Host` by what name it was sent here. A name that somebody else
 //! may point at this host (DNS rebinding) proves nothing, so only these count: addresses as they
-//! are, `localhost`, and names of one label or below `.local` and `.lan`, which no stranger can
-//! hold.
+//! are written, and the names of this responder ([`crate::names`]).
 
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::HeaderValue;
+
+use crate::names::{HostName, Names, Scheme};
 
 /// Whose page may ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +34,14 @@ impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::NoHost => "the request does not say which host it is for",
-            Self::Name => "open this page by the host's address: a name in the DNS could be anybody's",
-            Self::Foreign => "this page did not come from here, so it may not measure from here",
+            Self::Name => {
+                "the responder does not know itself by this name, which could be anybody's: open its page by its \
+                 address, or start the responder with --name NAME"
+            }
+            Self::Foreign => {
+                "this page did not come from the responder, so it may not measure from here; if it came through a \
+                 reverse proxy, start the responder with --name NAME"
+            }
         })
     }
 }
@@ -45,36 +52,39 @@ impl Origin {
         host: Option<&str>,
         origin: Option<&str>,
         local: SocketAddr,
+        names: &Names,
     ) -> Result<Self, Refusal> {
-        Self::judge_among(host, origin, local, netaware_host::reachable_addresses)
+        Self::judge_among(host, origin, local, names, netaware_host::reachable_addresses)
     }
 
     fn judge_among(
         host: Option<&str>,
         origin: Option<&str>,
         local: SocketAddr,
+        names: &Names,
         ours: impl Fn() -> Vec<IpAddr>,
     ) -> Result<Self, Refusal> {
-        let host = host.ok_or(Refusal::NoHost)?;
-        let (name, _) = parted(host).ok_or(Refusal::NoHost)?;
-        if !cannot_be_a_strangers(name) {
+        let host = host.and_then(HostName::of).ok_or(Refusal::NoHost)?;
+        if !names.has(&host) {
             return Err(Refusal::Name);
         }
         let Some(origin) = origin else { return Ok(Self::Same) };
-        let page = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        let page = page.ok_or(Refusal::Foreign)?;
-        if page.eq_ignore_ascii_case(host) {
+        let (scheme, page) = Scheme::of(origin).ok_or(Refusal::Foreign)?;
+        let page = HostName::of(page).ok_or(Refusal::Foreign)?;
+        if page == host {
             return Ok(Self::Same);
         }
-        let (name, port) = parted(page).ok_or(Refusal::Foreign)?;
-        let is_ours = match address(name) {
-            // Both loopback addresses are this host.
-            Some(address) if address.is_loopback() => local.ip().to_canonical().is_loopback(),
-            Some(address) => address == local.ip().to_canonical() || ours().contains(&address),
-            None => cannot_be_a_strangers(name),
+        let (here, has_port) = (local.ip().to_canonical(), page.port_of(scheme) == local.port());
+        let is_ours = if page.is_loopback() {
+            // Both loopback addresses are this host, and a page of the browser's own host is not
+            // from here.
+            here.is_loopback() && has_port
+        } else {
+            let is_here = |address| address == here || ours().contains(&address);
+            names.has_origin(scheme, &page, local.port()) || (has_port && page.address().is_some_and(is_here))
         };
         let value = HeaderValue::from_str(origin).map_err(|_| Refusal::Foreign)?;
-        if is_ours && port == Some(local.port()) { Ok(Self::Ours(value)) } else { Err(Refusal::Foreign) }
+        if is_ours { Ok(Self::Ours(value)) } else { Err(Refusal::Foreign) }
     }
 
     /// What a browser has to be told before it shows the answer to the page.
@@ -86,36 +96,22 @@ impl Origin {
     }
 }
 
-/// Name and port of `name:port`, `[address]:port`, or one without a port.
-fn parted(host: &str) -> Option<(&str, Option<u16>)> {
-    let (name, port) = match host.rsplit_once(':') {
-        Some((name, port)) if !port.ends_with(']') => (name, Some(port.parse().ok()?)),
-        _ => (host, None),
-    };
-    (!name.is_empty()).then_some((name, port))
-}
-
-fn address(name: &str) -> Option<IpAddr> {
-    let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
-    bare.parse::<IpAddr>().ok().map(|address| address.to_canonical())
-}
-
-fn cannot_be_a_strangers(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    address(name).is_some() || !lower.contains('.') || OURS_ALONE.iter().any(|end| lower.ends_with(end))
-}
-
-/// RFC 6762 §3, RFC 8375, and what routers of homes call theirs.
-const OURS_ALONE: &[&str] = &[".local", ".localhost", ".lan", ".home.arpa", ".internal"];
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn judge(host: &str, origin: Option<&str>) -> Result<Origin, Refusal> {
+    fn names(named: &[&str]) -> Names {
+        Names::new("laptop", named.iter().map(|name| name.parse().unwrap()).collect(), None)
+    }
+
+    fn judge_with(named: &[&str], host: &str, origin: Option<&str>) -> Result<Origin, Refusal> {
         let local = "192.0.2.1:14233".parse().unwrap();
         let ours = || vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
-        Origin::judge_among(Some(host), origin, local, ours)
+        Origin::judge_among(Some(host), origin, local, &names(named), ours)
+    }
+
+    fn judge(host: &str, origin: Option<&str>) -> Result<Origin, Refusal> {
+        judge_with(&[], host, origin)
     }
 
     #[test]
@@ -123,7 +119,8 @@ mod tests {
         assert_eq!(judge("192.0.2.1:14233", None), Ok(Origin::Same));
         assert_eq!(judge("192.0.2.1:14233", Some("http://192.0.2.1:14233")), Ok(Origin::Same));
         assert_eq!(judge("laptop.local:14233", Some("http://laptop.local:14233")), Ok(Origin::Same));
-        for page in ["http://[2001:db8::1]:14233", "http://laptop:14233"] {
+        assert_eq!(judge("LAPTOP.:14233", Some("http://laptop:14233")), Ok(Origin::Same));
+        for page in ["http://[2001:db8::1]:14233", "http://laptop:14233", "http://laptop.local:14233"] {
             assert!(matches!(judge("192.0.2.1:14233", Some(page)), Ok(Origin::Ours(_))), "{page}");
         }
     }
@@ -131,10 +128,19 @@ mod tests {
     #[test]
     fn a_page_on_loopback_reaches_the_other_version_and_one_from_elsewhere_does_not() {
         let judge = |local: &str, page| {
-            Origin::judge_among(Some("[::1]:14233"), Some(page), local.parse().unwrap(), Vec::new)
+            Origin::judge_among(
+                Some("[::1]:14233"),
+                Some(page),
+                local.parse().unwrap(),
+                &names(&[]),
+                Vec::new,
+            )
         };
         assert!(matches!(judge("[::1]:14233", "http://127.0.0.1:14233"), Ok(Origin::Ours(_))));
-        assert_eq!(judge("192.0.2.1:14233", "http://127.0.0.1:14233"), Err(Refusal::Foreign));
+        assert!(matches!(judge("[::1]:14233", "http://localhost:14233"), Ok(Origin::Ours(_))));
+        for page in ["http://127.0.0.1:14233", "http://localhost:14233"] {
+            assert_eq!(judge("192.0.2.1:14233", page), Err(Refusal::Foreign), "{page}");
+        }
     }
 
     #[test]
@@ -144,15 +150,63 @@ mod tests {
             ("192.0.2.1:14233", Some("http://evil.example:14233"), Refusal::Foreign),
             ("192.0.2.1:14233", Some("http://198.51.100.9:14233"), Refusal::Foreign),
             ("192.0.2.1:14233", Some("http://192.0.2.1:80"), Refusal::Foreign),
+            ("192.0.2.1:14233", Some("http://laptop"), Refusal::Foreign),
             ("192.0.2.1:14233", Some("null"), Refusal::Foreign),
             ("192.0.2.1:14233", Some("file://"), Refusal::Foreign),
             ("evil.example:14233", Some("http://evil.example:14233"), Refusal::Name),
             ("evil.example:14233", None, Refusal::Name),
+            ("laptop.evil.example:14233", None, Refusal::Name),
             ("", None, Refusal::NoHost),
         ] {
             assert_eq!(judge(host, origin), Err(why), "{host} {origin:?}");
         }
         let local = "192.0.2.1:14233".parse().unwrap();
-        assert_eq!(Origin::judge_among(None, None, local, Vec::new), Err(Refusal::NoHost));
+        assert_eq!(Origin::judge_among(None, None, local, &names(&[]), Vec::new), Err(Refusal::NoHost));
+    }
+
+    /// Who shares a network with this host can claim any name below `.local`, and a router's owner
+    /// any one of one word.
+    #[test]
+    fn a_neighbours_page_cannot_read_from_here_by_a_local_name_of_its_own() {
+        for name in ["evil.local", "evil.lan", "evil.internal", "evil.home.arpa", "evil.localhost", "evil"] {
+            let (host, page) = (format!("{name}:14233"), format!("http://{name}:14233"));
+            assert_eq!(judge(&host, Some(&page)), Err(Refusal::Name), "{name}");
+            assert_eq!(judge("192.0.2.1:14233", Some(&page)), Err(Refusal::Foreign), "{name}");
+        }
+        for refusal in [Refusal::Name, Refusal::Foreign] {
+            assert!(refusal.to_string().contains("--name NAME"), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn behind_a_reverse_proxy_the_page_works_by_the_name_that_the_owner_gave() {
+        let named = ["Speed.example.com", "https://example.org:8443/speed/"];
+        for (host, page) in [
+            ("speed.example.com", None),
+            ("speed.example.com.", Some("https://speed.example.com")),
+            ("speed.example.com:14233", Some("http://speed.example.com:14233")),
+            ("example.org:8443", Some("https://example.org:8443")),
+        ] {
+            assert_eq!(judge_with(&named, host, page), Ok(Origin::Same), "{host} {page:?}");
+        }
+        // A proxy that asks by the responder's own address.
+        for page in
+            ["https://speed.example.com", "http://speed.example.com:14233", "https://example.org:8443"]
+        {
+            assert!(
+                matches!(judge_with(&named, "127.0.0.1:14233", Some(page)), Ok(Origin::Ours(_))),
+                "{page}"
+            );
+        }
+        // Other services of the same hosts.
+        for page in [
+            "https://speed.example.com:9443",
+            "https://example.org",
+            "http://example.org:8443",
+            "https://x.org",
+        ] {
+            let judged = judge_with(&named, "127.0.0.1:14233", Some(page));
+            assert_eq!(judged, Err(Refusal::Foreign), "{page}");
+        }
     }
 }

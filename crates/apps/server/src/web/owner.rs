@@ -1,7 +1,10 @@
 //! What only the owner sees: who is here, who waits, and how the host does.
 //!
 //! Without a key the owner is whoever asks from this very host. With a key it is whoever has opened
-//! a session that proved to know it: its token, which nobody else is told, goes into the request.
+//! a session over TLS that proved to know it: the owner's token, which such a session is told and
+//! no other, goes into the request. The token of a session is another one, since that travels in
+//! the clear. Where the owner gave names ([`crate::Config::names`]) a reverse proxy on this host
+//! brings strangers over loopback, so that without a key nobody is the owner.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +17,7 @@ use netaware_host::{CpuSnapshot, Load, Memory};
 use netaware_io::clock;
 use netaware_io::zone::ZonedIp;
 use netaware_units::{Mono, Span};
-use netaware_wire::Token;
+use netaware_wire::OwnerToken;
 use serde::Serialize;
 
 use super::{Connection, Listed, problem};
@@ -104,19 +107,23 @@ impl LastLook {
 
 /// Whether this request may see what is the owner's.
 pub(super) fn is_owners(connection: &Connection, headers: &HeaderMap) -> bool {
-    if connection.context.rules.key.is_none() {
-        return connection.peer.ip().to_canonical().is_loopback();
+    let context = &connection.context;
+    if context.rules.key.is_none() {
+        return connection.peer.ip().to_canonical().is_loopback() && context.config.names.is_empty();
     }
-    token(headers).is_some_and(|token| connection.context.roster.knows(token))
+    connection.is_encrypted && token(headers).is_some_and(|token| context.roster.knows_owner(token))
 }
 
-fn token(headers: &HeaderMap) -> Option<Token> {
+fn token(headers: &HeaderMap) -> Option<OwnerToken> {
     headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?.trim().parse().ok()
 }
 
 pub(super) fn not_yours(connection: &Connection) -> Response {
     let why = if connection.context.rules.key.is_some() {
         "this is for the owner: give the key"
+    } else if !connection.context.config.names.is_empty() {
+        "this is for the owner: with --name whoever comes from this host may be a reverse proxy, so start \
+         'netaware serve' with --key-file and --tls and give the key"
     } else {
         "this is for the owner: open the page on the responder's own host (http://localhost and its port), or start \
          'netaware serve' with --key-file and --tls and give the key"

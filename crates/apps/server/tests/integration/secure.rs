@@ -270,8 +270,13 @@ fn with_a_key_the_page_comes_but_what_it_asks_for_needs_a_session_that_knows_the
     let nonce = session.hear("challenge")["nonce"].as_str().unwrap().parse().unwrap();
     let proof = netaware_wire::proof::client(b"sesame", nonce, netaware_wire::Token::default());
     session.say(&json!({"type": "authenticate", "proof": proof}));
-    let token = session.hear("welcome")["token"].as_str().unwrap().to_owned();
-    let mine = format!("Authorization: Bearer {token}\r\n");
+    let welcome = session.hear("welcome");
+    let bearer = |field: &str| format!("Authorization: Bearer {}\r\n", welcome[field].as_str().unwrap());
+    let (of_session, mine) = (bearer("token"), bearer("owner"));
+    for path in ["/api/v1/server", "/api/v1/results"] {
+        let told = get(path, &of_session);
+        assert!(told.starts_with("HTTP/1.1 403"), "a prober's token opened {path}: {told}");
+    }
     let view = get("/api/v1/server", &mine);
     assert!(view.starts_with("HTTP/1.1 200") && view.contains("\"sessions\":[{"), "{view}");
     session.say(&json!({"type": "bye"}));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use netaware_io::clock;
 use netaware_record::Record;
-use netaware_server::{Config, KeepError, Listed, Results, Server, Stopper};
+use netaware_server::{Config, KeepError, Listed, Results, Sender, Server, Stopper};
 use netaware_units::Span;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -264,8 +264,39 @@ fn pages_of_others_measure_nothing_from_here() {
         let path = format!("/data/down?token={}&test=1&stream=0", "0".repeat(32));
         assert!(responder.get(&path, &header).starts_with("HTTP/1.1 403"), "{origin}");
     }
-    let rebound = responder.ask("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n");
-    assert!(rebound.starts_with("HTTP/1.1 403"), "{rebound}");
+    for name in ["evil.example", "evil.local", "evil.lan", "evil"] {
+        let rebound = responder.ask(&format!("GET / HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n"));
+        assert!(rebound.starts_with("HTTP/1.1 403") && rebound.contains("--name NAME"), "{name}: {rebound}");
+    }
+}
+
+/// It was refused even with a certificate of that name.
+#[test]
+fn behind_a_reverse_proxy_and_below_a_path_the_page_comes_by_the_name_that_the_owner_gave() {
+    let names = vec!["https://example.com/speed/".parse().unwrap()];
+    let responder = Responder::with(Config { names, ..Config::default() });
+    let get = |path: &str| {
+        responder.ask(&format!(
+            "GET {path} HTTP/1.1\r\nHost: example.com\r\nOrigin: https://example.com\r\nConnection: close\r\n\r\n"
+        ))
+    };
+    for path in ["/", "/speed/", "/speed/app.js", "/app.js", "/speed/api/v1/about"] {
+        assert!(get(path).starts_with("HTTP/1.1 200"), "{path}");
+    }
+    let led = get("/speed");
+    assert!(
+        led.starts_with("HTTP/1.1 308") && led.to_ascii_lowercase().contains("location: /speed/\r\n"),
+        "{led}"
+    );
+    assert!(get("/speedy/app.js").starts_with("HTTP/1.1 404"));
+    // The test's connection is one of loopback, as a proxy's is.
+    let refused = get("/speed/api/v1/server");
+    assert!(refused.starts_with("HTTP/1.1 403") && refused.contains("reverse proxy"), "{refused}");
+    let unknown = get(&format!("/speed/data/down?token={}&test=1&stream=0", "1".repeat(32)));
+    assert!(
+        unknown.starts_with("HTTP/1.1 404"),
+        "a stream of nobody is asked for below the path too: {unknown}"
+    );
 }
 
 #[test]
@@ -409,7 +440,7 @@ impl Results for InMemory {
         self.0.lock().unwrap().iter().find(|record| record.id == id).cloned()
     }
 
-    fn keep(&self, record: &Record) -> Result<(), KeepError> {
+    fn keep(&self, record: &Record, _: Sender) -> Result<(), KeepError> {
         if self.get(record.id).is_some() {
             return Err(KeepError::Refused("it is there already".to_owned()));
         }

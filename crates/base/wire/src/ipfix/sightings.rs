@@ -429,10 +429,10 @@ fn hash_selector(record: &DataRecord<'_>) -> HashSelector {
     }
 }
 
-/// Text of somebody else: no longer than [`MAX_NAME`], without control characters.
+/// Text of somebody else: no longer than [`MAX_NAME`], without what is not printable.
 pub(super) fn text(bytes: &[u8]) -> String {
     let bytes = &bytes[..bytes.len().min(MAX_NAME)];
-    String::from_utf8_lossy(bytes).chars().filter(|c| !c.is_control()).collect()
+    String::from_utf8_lossy(bytes).chars().filter(|c| netaware_record::is_printable(*c)).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! else its reports go.
 
 use std::collections::BTreeMap;
-use std::io::{self, Stdout};
+use std::io;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
@@ -17,6 +17,7 @@ use rustls::ClientConfig;
 
 use super::Probe;
 use super::print::{Form, Printer};
+use crate::sink::UnlockedStdout;
 
 /// Observation domain of everything that a probe exports: it is one observation point for all who
 /// read it.
@@ -27,7 +28,7 @@ const FLOW: [&str; 6] = ["version", "source", "destination", "protocol", "source
 
 /// Printed, exported, or both.
 pub(crate) struct Outlets {
-    printer: Option<Printer<Stdout>>,
+    printer: Option<Printer<UnlockedStdout>>,
     export: Option<Export>,
 }
 
@@ -90,7 +91,7 @@ impl Probe {
         let printer = form.map(|form| Printer {
             form,
             top: self.tasks.top as usize,
-            out: io::stdout(),
+            out: UnlockedStdout,
             reports: 0,
             failed: None,
             stop: self.export.is_empty().then(|| stop.clone()),

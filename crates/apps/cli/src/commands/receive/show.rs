@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use netaware_io::zone::{self, ZonedIp};
+use netaware_record::printable;
 use netaware_transfer::{Event, ReceiveReport};
 use netaware_units::{BitRate, ByteCount};
 use netaware_wire::transfer::{Digest, TRANSFER_PORT};
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::flags::output::TextOrJson;
 use crate::signals;
+use crate::sink;
 
 /// Results go to stdout, bars to stderr.
 pub(super) struct Show {
@@ -113,7 +115,7 @@ impl Show {
             TextOrJson::Text => rendered(report),
         };
         let write = || {
-            let mut out = io::stdout().lock();
+            let mut out = sink::stdout();
             // A reader of our output that has gone is no reason to drop what comes.
             let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
         };
@@ -135,7 +137,7 @@ fn rendered(report: &ReceiveReport) -> String {
     let from = ZonedIp::of(report.from);
     let nothing = report.bytes == 0 && report.written + report.present + report.failed == 0;
     if let Some(why) = report.ended.as_ref().filter(|_| nothing) {
-        return format!("from {from}: nothing came: {}\n", plain(&why.to_string()));
+        return format!("from {from}: nothing came: {}\n", printable(&why.to_string()));
     }
     let bytes = ByteCount(report.bytes);
     let rate = goodput(report).map_or_else(String::new, |rate| format!(": {rate}"));
@@ -147,13 +149,13 @@ fn rendered(report: &ReceiveReport) -> String {
         add(format!("  resumed: {} were there from an earlier transfer", ByteCount(report.resumed)));
     }
     for failure in report.failures.iter().take(MOST_SHOWN) {
-        add(format!("  refused: {}: {}", plain(&failure.path), failure.why));
+        add(format!("  refused: {}: {}", printable(&failure.path), printable(&failure.why)));
     }
     if report.failed > MOST_SHOWN as u64 {
         add(format!("  and {} more", report.failed - MOST_SHOWN as u64));
     }
     if let Some(why) = &report.ended {
-        add(format!("  ended early: {}", plain(&why.to_string())));
+        add(format!("  ended early: {}", printable(&why.to_string())));
     }
     out
 }
@@ -179,11 +181,6 @@ fn value(report: &ReceiveReport) -> Value {
         "failures": failures,
         "ended": report.ended.as_ref().map(ToString::to_string),
     })
-}
-
-/// Names and reasons come from a stranger.
-fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 /// Of failures, in text.

@@ -7,12 +7,12 @@ use std::io::Write;
 use anyhow::{Result, ensure};
 use clap::Args;
 use jiff::tz::TimeZone;
-use netaware_record::Record;
 use netaware_record::passive::Row;
+use netaware_record::{Record, printable};
 use netaware_store::fleet::{Kind, RowQuery, StoredRow};
 use serde_json::{Value, json};
 
-use super::fleet::{Fleet, TableFormat, cell, plain};
+use super::fleet::{Fleet, TableFormat, cell};
 use super::local;
 use crate::exit::Exit;
 use crate::render;
@@ -90,7 +90,7 @@ fn text(rows: &[StoredRow], zone: &TimeZone) -> String {
     let mut out = String::new();
     for (row, record) in found(rows) {
         let began = local(row.period.from, zone);
-        let _ = writeln!(out, "{began}  {}  {}", plain(&row.probe), plain(&row.task));
+        let _ = writeln!(out, "{began}  {}  {}", printable(&row.probe), printable(&row.task));
         let said: Vec<String> = figures(record).iter().map(sentence).collect();
         let said = if said.is_empty() { "nothing was found".to_owned() } else { said.join(", ") };
         let _ = writeln!(out, "{}", render::paragraph("    ", &said));

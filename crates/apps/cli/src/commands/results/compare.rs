@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use netaware_record::{IpVersion, Outcome, Record};
+use netaware_record::{IpVersion, Outcome, Record, printable};
 use netaware_stats::bootstrap::{Resampling, Statistic, difference};
 use netaware_stats::interval::Interval;
 use netaware_stats::quantile::median;
@@ -130,10 +130,9 @@ impl Compare {
     fn lines(&self, pairs: &[Pair], [first, second]: [Group; 2]) -> String {
         let paint = Paint::for_stdout(self.paint.color);
         let results = |n: usize| if n == 1 { "1 result".to_owned() } else { format!("{n} results") };
-        let clean = |name: &str| name.chars().filter(|c| !c.is_control()).collect::<String>();
         let who = [
-            format!("{}, {}", clean(&self.first), results(first.results)),
-            format!("{}, {}", clean(&self.second), results(second.results)),
+            format!("{}, {}", printable(&self.first), results(first.results)),
+            format!("{}, {}", printable(&self.second), results(second.results)),
         ];
         let mut lines = format!("{}\n{}\n\n", paragraph("A  ", &who[0]), paragraph("B  ", &who[1]));
         let titles = ["median A", "median B", "B - A, 95 % interval", ""].map(str::to_owned);

@@ -9,13 +9,13 @@ use std::io::Write;
 use anyhow::{Result, ensure};
 use clap::Args;
 use jiff::tz::TimeZone;
-use netaware_record::IpVersion;
 use netaware_record::passive::{DelayRow, DelayStatistics};
+use netaware_record::{IpVersion, printable};
 use netaware_store::fleet::{DelayPoint, DelayQuery, FleetReader};
 use netaware_units::Span;
 use serde_json::{Value, json};
 
-use super::fleet::{Fleet, TableFormat, cell, ms, plain};
+use super::fleet::{Fleet, TableFormat, cell, ms};
 use super::local;
 use crate::exit::Exit;
 use crate::sink;
@@ -172,9 +172,9 @@ fn text(points: &[DelayPoint], zone: &TimeZone) -> String {
 fn title(point: &DelayPoint) -> String {
     let row = &point.row;
     let version = row.version.map_or("", IpVersion::name);
-    let parts = [&*row.method, version, &point.task].map(plain);
+    let parts = [&*row.method, version, &point.task].map(printable);
     let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
-    format!("{} -> {}  ({})", plain(&row.from), plain(&row.to), parts.join(", "))
+    format!("{} -> {}  ({})", printable(&row.from), printable(&row.to), parts.join(", "))
 }
 
 fn line(cells: [&str; 10]) -> String {
@@ -214,7 +214,7 @@ fn notes(points: &[&DelayPoint]) -> String {
     warnings.sort_unstable();
     warnings.dedup();
     for warning in warnings {
-        let _ = writeln!(notes, "  {}", plain(warning));
+        let _ = writeln!(notes, "  {}", printable(warning));
     }
     notes
 }
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "berlin -> paris?  (passive, IPv4, web)",
+                "berlin -> paris\u{fffd}  (passive, IPv4, web)",
                 "began               min   mean    p50    p95    p99    max   bound   loss  unobs",
                 "2026-11-21 03:34  1.000 50.500 49.988 94.994 98.992  100.0  2.100!  0.10% 50.00%",
                 "2026-11-21 03:34      -      -      -      -      -      -       -      - 50.00%",

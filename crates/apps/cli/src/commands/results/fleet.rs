@@ -12,6 +12,8 @@ use netaware_record::passive::Period;
 use netaware_store::fleet::{self, FleetReader};
 use netaware_units::{Span, Wall};
 
+use crate::render::csv;
+
 /// Which store, and which time.
 #[derive(Debug, Args)]
 pub(super) struct Fleet {
@@ -92,18 +94,9 @@ fn instant(text: &str, now: Wall, zone: &TimeZone) -> Result<Wall> {
     Ok(Wall(i64::try_from(stamp.as_nanosecond()).context("a time beyond all clocks")?))
 }
 
-/// A cell of CSV (RFC 4180).
+/// A cell of CSV.
 pub(super) fn cell(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
-}
-
-/// Names come from the network: what could move the cursor does not reach the terminal.
-pub(super) fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    csv::quoted(text)
 }
 
 /// Milliseconds in six characters at most, as exact as these allow.
@@ -171,6 +164,6 @@ mod tests {
     fn cells_are_quoted_where_they_must_be() {
         assert_eq!(cell("a"), "a");
         assert_eq!(cell("a,\"b\""), "\"a,\"\"b\"\"\"");
-        assert_eq!(plain("a\u{1b}[2J"), "a?[2J");
+        assert_eq!(cell("=cmd|' /C calc'!A0"), "'=cmd|' /C calc'!A0", "a probe names itself");
     }
 }

@@ -32,6 +32,10 @@ pub(super) struct List {
     /// The results of this series, one by one: its ID, the beginning of it, or 'last'
     #[arg(long, value_name = "ID")]
     series: Option<String>,
+    /// Only what strangers' pages sent to 'netaware serve --results', which is kept in a file of
+    /// its own, strangers.db beside the file of results
+    #[arg(long)]
+    from_pages: bool,
     /// At most so many
     #[arg(short = 'n', long, value_name = "N", default_value = "20", value_parser = quantity::whole::<u32>(1..=u64::from(u32::MAX)))]
     limit: u32,
@@ -59,7 +63,9 @@ impl Entry {
 
 impl List {
     pub(super) fn run(&self, absent: Absent) -> anyhow::Result<Exit> {
-        let entries = match self.place.read_if_any(absent)? {
+        let store =
+            if self.from_pages { self.place.of_strangers()? } else { self.place.read_if_any(absent)? };
+        let entries = match store {
             Some(store) => self.entries(&store)?,
             None => Vec::new(),
         };
@@ -94,6 +100,10 @@ impl List {
             let id = series_id(store, given)?;
             let points = store.list(&Filter { series: Among::Of(id), ..filter }, self.limit)?;
             return Ok(points.into_iter().map(Entry::Result).collect());
+        }
+        if self.from_pages {
+            // Pages send points of series, and no plans.
+            return Ok(store.list(&filter, self.limit)?.into_iter().map(Entry::Result).collect());
         }
         let series = store.list_series(&filter, self.limit)?.into_iter().map(Entry::Series);
         let alone = store.list(&Filter { series: Among::Alone, ..filter }, self.limit)?;
@@ -160,7 +170,7 @@ fn host(host: &str) -> &str {
 }
 
 fn label(label: Option<&str>) -> Option<String> {
-    label.map(|label| label.chars().filter(|c| !c.is_control()).take(LONGEST_LABEL).collect())
+    label.map(|label| netaware_record::excerpt(label, LONGEST_LABEL))
 }
 
 /// Below the time: what no column is for.

@@ -7,9 +7,10 @@ use anyhow::Result;
 use clap::Args;
 use jiff::tz::TimeZone;
 use netaware_record::passive::InterfaceCapture;
+use netaware_record::printable;
 use netaware_store::fleet::ProbeSummary;
 
-use super::fleet::{Fleet, TableFormat, cell, ms, plain};
+use super::fleet::{Fleet, TableFormat, cell, ms};
 use super::local;
 use crate::exit::Exit;
 use crate::sink;
@@ -57,8 +58,16 @@ fn text(probes: &[ProbeSummary], zone: &TimeZone) -> String {
         let last = local(probe.period.until, zone);
         let counts = [probe.reports, probe.missing, probe.lost].map(|count| count.to_string());
         let [reports, missing, lost] = counts.each_ref().map(String::as_str);
-        let source = format!("{}{unsure}", plain(source));
-        out.push_str(&line([&plain(&probe.probe), &last, reports, missing, lost, &ms(clock.bound), &source]));
+        let source = format!("{}{unsure}", printable(source));
+        out.push_str(&line([
+            &printable(&probe.probe),
+            &last,
+            reports,
+            missing,
+            lost,
+            &ms(clock.bound),
+            &source,
+        ]));
         out.extend(probe.captures.iter().filter_map(causes));
     }
     if probes.iter().any(|probe| !probe.clock.synchronised) {
@@ -84,7 +93,7 @@ fn causes(capture: &InterfaceCapture) -> Option<String> {
     if health.doubtful && health.lost() == 0 {
         words.push("packets that a neighbouring period counts as lost".to_owned());
     }
-    let interface = plain(&capture.interface);
+    let interface = printable(&capture.interface);
     (!words.is_empty()).then(|| format!("  {interface}, last report: {}\n", words.join(", ")))
 }
 

@@ -6,9 +6,10 @@ use std::io::Write;
 use anyhow::Result;
 use clap::Args;
 use jiff::tz::TimeZone;
+use netaware_record::printable;
 use netaware_store::fleet::TaskSummary;
 
-use super::fleet::{Fleet, TableFormat, cell, plain};
+use super::fleet::{Fleet, TableFormat, cell};
 use super::local;
 use crate::exit::Exit;
 use crate::sink;
@@ -44,7 +45,13 @@ fn text(tasks: &[TaskSummary], zone: &TimeZone) -> String {
     let mut out = line(["task", "kind", "at", "rows", "last"]);
     for task in tasks {
         let (rows, last) = (task.rows.to_string(), local(task.last, zone));
-        out.push_str(&line([&plain(&task.task), task.kind.name(), &plain(&task.origin), &rows, &last]));
+        out.push_str(&line([
+            &printable(&task.task),
+            task.kind.name(),
+            &printable(&task.origin),
+            &rows,
+            &last,
+        ]));
     }
     out
 }

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use netaware_record::printable;
 use netaware_transfer::{
     Decided, DecidedBy, Metric, NotDone, Progress, Reason, SendReport, SendRequest, Switch,
 };
@@ -63,7 +64,7 @@ impl Show {
                 *self.status.0.lock().unwrap_or_else(PoisonError::into_inner) = line;
             }
             Progress::Connected | Progress::Switched(_) | Progress::Decided(_) => {}
-            Progress::Note(text) => self.remark(&format!("note: {}", plain(&text))),
+            Progress::Note(text) => self.remark(&format!("note: {}", printable(&text))),
         }
     }
 
@@ -140,7 +141,7 @@ fn rendered(report: &SendReport, host: &str) -> String {
         ));
     }
     for failure in report.failures.iter().take(MOST_SHOWN) {
-        add(format!("not sent: {}: {}", plain(&failure.path), failure.why));
+        add(format!("not sent: {}: {}", printable(&failure.path), printable(&failure.why)));
     }
     if report.failures.len() > MOST_SHOWN {
         add(format!("and {} more", report.failures.len() - MOST_SHOWN));
@@ -263,10 +264,6 @@ fn decided(Decided { at, decision }: &Decided) -> Value {
         "margin_share": decision.margin,
         "not_done": decision.not_done.map(NotDone::name),
     })
-}
-
-fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 /// Of switches, of decisions and of failures, in text.

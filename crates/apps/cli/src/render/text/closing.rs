@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use netaware_record::{IpVersion, Outcome, PathFacts, Reach, Record, Unreachable, VersionResult};
+use netaware_record::{IpVersion, Outcome, PathFacts, Reach, Record, Unreachable, VersionResult, printable};
 
 use crate::render::paint::Paint;
 use crate::render::paragraph;
@@ -145,7 +145,7 @@ pub(crate) fn failure_lines(record: &Record) -> Vec<String> {
             "nothing was measured"
         };
         let why = failure(record).map(|why| format!(": {why}")).unwrap_or_default();
-        lines.push(format!("{what}{why}").chars().filter(|c| !c.is_control()).collect());
+        lines.push(printable(&format!("{what}{why}")));
     }
     lines
 }
@@ -183,7 +183,7 @@ fn has_failed(version: &VersionResult) -> bool {
 
 fn unreachable_lines(record: &Record) -> Vec<String> {
     let lines = lines_of(record, |version| version.unreachable.as_ref().map(because));
-    lines.into_iter().map(|line| line.chars().filter(|c| !c.is_control()).collect()).collect()
+    lines.into_iter().map(|line| printable(&line)).collect()
 }
 
 /// A line for each thing that there is to say of versions. Those that failed alike share one.
@@ -360,6 +360,6 @@ mod tests {
         );
         record.versions[0].unreachable.as_mut().unwrap().reason = "a\nb".into();
         assert_eq!(unreachable_lines(&record).len(), 2);
-        assert!(unreachable_lines(&record)[0].starts_with("IPv4: ab; check that"));
+        assert!(unreachable_lines(&record)[0].starts_with("IPv4: a\u{fffd}b; check that"));
     }
 }

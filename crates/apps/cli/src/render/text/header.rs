@@ -45,7 +45,7 @@ pub(super) fn title(record: &Record) -> String {
     let at = instant(&record.started_at_utc);
     let room = WIDTH.saturating_sub(at.chars().count() + 2);
     let what = format!("netaware {} {host}", record.command);
-    let what: String = what.chars().filter(|c| !c.is_control()).take(room).collect();
+    let what = netaware_record::excerpt(&what, room);
     let what = what.trim_end();
     let gap = WIDTH.saturating_sub(what.chars().count() + at.chars().count());
     format!("{what}{}{at}", " ".repeat(gap))

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use netaware_record::{Hop, HopCapacity, HopTrain, HopsResult, RateBound, VersionResult};
+use netaware_record::{Hop, HopCapacity, HopTrain, HopsResult, RateBound, VersionResult, printable};
 use netaware_units::{BitRate, Span};
 
 use super::pedigree::{Sender, faults_alone};
@@ -66,20 +66,20 @@ fn table(out: &mut dyn Write, version: &VersionResult, result: &HopsResult, pain
 }
 
 fn row(out: &mut dyn Write, hop: &Hop, paint: Paint) -> io::Result<()> {
-    let address = hop.addresses.first().map_or("*", String::as_str);
+    let address = hop.addresses.first().map_or_else(|| "*".to_owned(), |address| printable(address));
     let number = right(&hop.ttl.to_string(), LABELS[0] - 2) + "  ";
     let mut line = number.clone();
     if address.chars().count() < LABELS[1] {
-        line.push_str(&padded(address, LABELS[1]));
+        line.push_str(&padded(&address, LABELS[1]));
     } else {
         // Long addresses have a line of their own.
-        writeln!(out, "{number}{}", plain(address))?;
+        writeln!(out, "{number}{address}")?;
         line = " ".repeat(LABELS.iter().sum());
     }
     line.extend(figures(hop).iter().zip(FIGURES).map(|(text, width)| right(text, width)));
     writeln!(out, "{}", line.trim_end())?;
     for also in hop.addresses.iter().skip(1) {
-        writeln!(out, "{}also {}", " ".repeat(LABELS[0]), plain(also))?;
+        writeln!(out, "{}also {}", " ".repeat(LABELS[0]), printable(also))?;
     }
     for remark in remarks(hop) {
         writeln!(out, "{}", paint.faint(&paragraph("       ", &remark)))?;
@@ -159,8 +159,4 @@ fn bits(rate: f64) -> String {
 
 fn right(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(width.saturating_sub(text.chars().count())))
-}
-
-fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
 }

@@ -97,7 +97,7 @@ fn a_wrong_key_is_refused_and_a_missing_one_gets_nothing_but_the_challenge() {
 fn a_browser_gets_the_page_however_its_question_is_cut() {
     let responder = Responder::start(Config::default());
     let mut stream = connect(responder.v4());
-    for part in ["GE", "T / HTTP/1.1\r\nHost: x\r\nConnection: cl", "ose\r\n", "\r\n"] {
+    for part in ["GE", "T / HTTP/1.1\r\nHost: localhost\r\nConnection: cl", "ose\r\n", "\r\n"] {
         stream.write_all(part.as_bytes()).unwrap();
     }
     let answer = String::from_utf8(read_to_end(&mut stream)).unwrap();

@@ -77,7 +77,7 @@ fn buffers(sheet: &mut Sheet<'_>, of: &SocketBuffers) -> io::Result<()> {
 
 fn interface(sheet: &mut Sheet<'_>, of: &InterfaceFacts) -> io::Result<()> {
     let name = &of.name;
-    let clean: String = name.chars().filter(|c| !c.is_control()).collect();
+    let clean = netaware_record::printable(name);
     sheet.section(&format!("INTERFACE {clean}"), &[])?;
     let driver = shown(&of.driver, Clone::clone);
     let software = if of.hardware { "" } else { ", no hardware behind it" };
