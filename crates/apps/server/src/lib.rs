@@ -25,7 +25,6 @@
 
 mod admission;
 mod bind;
-mod census;
 mod channel;
 mod complaints;
 mod config;
@@ -40,6 +39,7 @@ mod network;
 mod opening;
 mod outbox;
 mod plan;
+mod pools;
 mod random;
 mod reflector;
 mod rig;

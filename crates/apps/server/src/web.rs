@@ -25,6 +25,7 @@ mod echo;
 mod head;
 mod origin;
 mod owner;
+mod patience;
 mod results;
 mod rewind;
 
@@ -42,11 +43,12 @@ use axum::routing::get;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use netaware_io::tcp_info::TcpInfo;
+use netaware_pool::Place;
 use netaware_units::Span;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
-use crate::census::Place;
 use crate::context::Context;
 use crate::link::Link;
 use crate::opening::{part, parting_within};
@@ -56,6 +58,7 @@ use origin::Origin;
 pub(crate) use owner::LastLook;
 pub(crate) use results::Shelf;
 pub use results::{KeepError, Listed, Results};
+use patience::Patience;
 use rewind::Rewind;
 
 /// Everything that is known of a request's connection.
@@ -98,7 +101,7 @@ pub(crate) async fn serve<L: Link>(
     let mut server = hyper::server::conn::http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(IDLE).max_buf_size(64 << 10);
     let service = TowerToHyperService::new(router);
-    let mut serving = server.serve_connection(TokioIo::new(Rewind::new(read, link)), service).with_upgrades();
+    let mut serving = server.serve_connection(TokioIo::new(Patience::new(Rewind::new(read, link), TAKING)), service).with_upgrades();
     let head = tokio::select! {
         // However it ends, nobody is left to be told.
         _ = &mut serving => return,
@@ -107,7 +110,7 @@ pub(crate) async fn serve<L: Link>(
     // Nobody may send before the answer.
     if let Some(parts) = serving.into_parts()
         && parts.read_buf.is_empty()
-        && let Some(link) = parts.io.into_inner().into_inner()
+        && let Some(link) = parts.io.into_inner().into_inner().into_inner()
     {
         data::hand_over(&context, link, local, peer, &head).await;
     }
@@ -177,7 +180,9 @@ async fn guard(
             problem(StatusCode::FORBIDDEN, &refusal.to_string())
         }
         Ok(origin) => {
-            let mut response = next.run(request).await;
+            let Ok(mut response) = timeout(ASKING, next.run(request)).await else {
+                return problem(StatusCode::REQUEST_TIMEOUT, "the rest of the request did not come in time");
+            };
             if let Some(other) = origin.other() {
                 let headers = response.headers_mut();
                 headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, other.clone());
@@ -221,3 +226,7 @@ fn problem(status: StatusCode, why: &str) -> Response {
 
 /// From the end of an answer to the next question of the connection.
 const IDLE: Duration = Duration::from_secs(10);
+/// From the head of a request to the end of its body, and to the beginning of the answer.
+const ASKING: Duration = Duration::from_secs(20);
+/// How long a client may take none of what it asked for.
+const TAKING: Duration = Duration::from_secs(20);
