@@ -30,9 +30,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
 use netaware_io::stop::StopFlag;
+use netaware_pool::Place;
 use netaware_wire::control::{ChannelEnd, TestPlan, UdpPlan};
 use netaware_wire::header::HeaderFields;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::context::Events;
 use crate::reflector::Reflector;
@@ -120,7 +120,7 @@ pub(crate) struct Belonging {
     /// Interfaces whose drops count.
     pub(crate) interfaces: Vec<String>,
     /// Held as long as the channel lives.
-    pub(crate) _place: OwnedSemaphorePermit,
+    pub(crate) _place: Place,
     pub(crate) events: Events,
 }
 

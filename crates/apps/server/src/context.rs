@@ -12,17 +12,17 @@ use netaware_tls::Identity;
 use netaware_units::Mono;
 use netaware_wire::Token;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use crate::admission::{Admission, Outlook, SessionId};
-use crate::census::Census;
-use crate::channel::{Certificate, MOST_CHANNELS};
+use crate::channel::Certificate;
 use crate::complaints::Complaints;
 use crate::config::Config;
 use crate::event::Event;
 use crate::flows::FlowTable;
 use crate::names::Names;
+use crate::pools::Pools;
 use crate::reflector::Reflector;
 use crate::roster::Roster;
 use crate::session::Rules;
@@ -38,12 +38,7 @@ pub(crate) struct Context {
     pub(crate) flows: Arc<FlowTable>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) reflectors: Vec<Arc<Reflector>>,
-    /// Connections that have not said yet what they want.
-    pub(crate) strangers: Census,
-    pub(crate) sessions: Census,
-    pub(crate) echo_flows: Arc<Semaphore>,
-    /// Data channels of pages.
-    pub(crate) channels: Arc<Semaphore>,
+    pub(crate) pools: Pools,
     certificate: OnceLock<Option<Certificate>>,
     pub(crate) complaints: Complaints,
     /// Turns true when the responder is to stop.
@@ -79,10 +74,7 @@ impl Context {
             flows,
             registry,
             reflectors,
-            strangers: Census::new(MAX_STRANGERS, MAX_STRANGERS_PER_ADDRESS),
-            sessions: Census::new(config.max_sessions, config.max_sessions_per_address),
-            echo_flows: Arc::new(Semaphore::new(config.max_echo_flows.min(Semaphore::MAX_PERMITS))),
-            channels: Arc::new(Semaphore::new(MOST_CHANNELS)),
+            pools: Pools::new(&config),
             certificate: OnceLock::new(),
             complaints: Complaints::default(),
             stopping,
@@ -210,8 +202,4 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// All at once; each costs a file descriptor for three seconds.
-pub(crate) const MAX_STRANGERS: usize = 768;
-/// One prober's streams arrive together: [`netaware_wire::control::MAX_STREAMS`] and some sessions.
-const MAX_STRANGERS_PER_ADDRESS: usize = 544;
 const MAX_HOSTS: usize = 64;

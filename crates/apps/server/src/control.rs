@@ -12,6 +12,7 @@ use std::sync::Arc;
 use netaware_io::absence::Absence;
 use netaware_io::clock;
 use netaware_io::zone::ZonedIp;
+use netaware_pool::{Place, Standing};
 use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::{ErrorCode, ServerMessage, TestPlan};
 use netaware_wire::{Token, frame};
@@ -20,13 +21,13 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use crate::admission::SessionId;
-use crate::census::{Full, Place};
 use crate::context::{Context, Events};
 use crate::event::Event;
 use crate::framing::Frames;
 use crate::opening;
 use crate::outbox::Outbox;
 use crate::plan::Refusal;
+use crate::pools::told;
 use crate::random;
 use crate::rig::{self, Rig};
 use crate::roster::Guest;
@@ -201,6 +202,8 @@ impl Control<'_> {
             Event::Entered { test, flow } => self.attach_flow(now, test, flow),
             Event::ChannelOpen { test } => self.attach_channel(now, test),
             Event::ChannelLost { test, why } => self.session.channel_lost(test, &why),
+            Event::Evicted { test } => self.session.test_evicted(test),
+            Event::SessionEvicted => self.session.evicted(now),
             Event::ReceiverTick { test, tick } => {
                 self.tell_siblings(now, tick.bytes);
                 self.session.receiver_tick(now, test, tick);
@@ -279,15 +282,14 @@ impl Control<'_> {
     }
 
     fn enrol(&mut self) -> Result<(), Refusal> {
-        let place = self.context.sessions.enter(self.peer.ip()).map_err(|full| {
-            let message = match full {
-                Full::Everywhere(most) => format!("the responder's cap for sessions is {most}"),
-                Full::ForThisAddress(most) => {
-                    format!("the responder's cap for sessions per address is {most}")
-                }
-            };
-            Refusal { code: ErrorCode::Busy, message }
-        })?;
+        let events = self.events.clone();
+        let tell = move || {
+            // A session that is gone needs no news.
+            let _ = events.send(Event::SessionEvicted);
+        };
+        let entered = self.context.pools.sessions.enter(self.peer.ip(), Standing::Unproven, tell);
+        let place =
+            entered.map_err(|full| Refusal { code: ErrorCode::Busy, message: told(full, "sessions") })?;
         self.place = place;
         self.is_enrolled = true;
         self.context.registry.add(self.session.token(), self.events.clone());

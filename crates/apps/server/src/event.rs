@@ -32,6 +32,10 @@ pub(crate) enum Event {
     SenderTick { test: u32, tick: SenderTick },
     /// From a test's thread.
     VolleyTimes { test: u32, volley: u32, times: Vec<(u64, u64)>, last: bool, unstamped: u64 },
+    /// A place that the test held was taken away for somebody else's.
+    Evicted { test: u32 },
+    /// The session's place was.
+    SessionEvicted,
     /// A test's thread is done; absent when it failed in a way that it could not report.
     Ended { test: u32, report: Option<Box<EndReport>> },
 }

@@ -25,7 +25,6 @@
 
 mod admission;
 mod bind;
-mod census;
 mod channel;
 mod complaints;
 mod config;
@@ -41,6 +40,7 @@ mod network;
 mod opening;
 mod outbox;
 mod plan;
+mod pools;
 mod random;
 mod reflector;
 mod rig;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use netaware_io::options;
 use netaware_io::tcp_info::TcpInfo;
+use netaware_pool::Place;
 use netaware_units::Span;
 use netaware_wire::control::{ErrorCode, ServerMessage};
 use netaware_wire::preface::{ATTACH_LEN, Attach, PREFACE_LEN, Preface, PrefaceError, REFUSED, Role};
@@ -19,7 +20,6 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::census::Place;
 use crate::context::Context;
 use crate::control::{self, Ends};
 use crate::event::{Event, Welcome};

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use netaware_io::options::SocketOptions;
 use netaware_io::stop::StopFlag;
 use netaware_io::tcp::{Carriage, Stream};
+use netaware_pool::Place;
 use netaware_record::{Direction, Outcome, TcpEnd, UdpReceiverEnd, UdpSenderEnd};
 use netaware_wire::control::{EndReport, TcpPlan, TestPlan, TrainsPlan, UdpPlan};
 use netaware_wire::header::HeaderFields;
 use netaware_wire::preface::Role;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
 use crate::channel::Channel;
 use crate::event::Welcome;
@@ -22,7 +23,7 @@ use crate::trains::Asking;
 /// Sockets and threads of one test.
 pub(crate) enum Rig {
     /// Streams that are here already; all carry their payload alike, as the first one did.
-    Tcp { plan: TcpPlan, streams: BTreeMap<u16, Stream>, carriage: Option<Carriage> },
+    Tcp { plan: TcpPlan, streams: BTreeMap<u16, (Stream, Place)>, carriage: Option<Carriage> },
     /// The flow, once it has entered.
     Udp { plan: UdpPlan, flow: Option<Arc<Flow>> },
     /// The flow, once it has entered.
@@ -35,15 +36,20 @@ pub(crate) enum Rig {
         _before: Option<Box<Rig>>,
     },
     /// Threads run and will report; those of trains can be asked.
-    Running { stop: StopFlag, asking: Option<Asking> },
+    Running {
+        stop: StopFlag,
+        asking: Option<Asking>,
+        /// Of its streams.
+        _places: Vec<Place>,
+    },
     /// Reflected by the shared socket.
-    UdpEcho { flow: Option<Arc<Flow>>, drops_before: u64, _place: OwnedSemaphorePermit },
+    UdpEcho { flow: Option<Arc<Flow>>, drops_before: u64, _place: Place },
     /// A thread per connection.
     TcpEcho {
         request: u32,
         response: Option<u32>,
         connections: EchoConnections,
-        _place: OwnedSemaphorePermit,
+        _place: Place,
     },
 }
 

@@ -10,17 +10,19 @@ use netaware_io::clock;
 use netaware_io::options::ConnectError;
 use netaware_io::probe_socket::{ProbeSocket, Stamping};
 use netaware_io::stop::StopFlag;
+use netaware_pool::Standing;
 use netaware_tls::{Fingerprint, Identity};
 use netaware_units::Span;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::bind::{self, BindError, Door};
-use crate::context::{Context, MAX_STRANGERS, Registry};
+use crate::context::{Context, Registry};
 use crate::control::raised;
 use crate::flows::{FlowTable, Reason};
+use crate::pools::{MAX_STRANGERS, MAX_STREAMS_IN_ALL, told};
 use crate::reflector::Reflector;
 use crate::stamp::StampReflectors;
 use crate::{Config, opening, random};
@@ -184,7 +186,9 @@ pub(crate) fn is_served_by(address: IpAddr, bound: IpAddr) -> bool {
 
 /// Login shells commonly allow 1024 open files, which is less than the sessions that we promise.
 fn provide_for_sockets(config: &Config) {
-    let wanted = (config.max_sessions + config.max_echo_flows + MAX_STRANGERS) as u64 + OTHER_FILES;
+    let wanted = (config.max_sessions + config.max_echo_flows + MAX_STRANGERS + 2 * MAX_STREAMS_IN_ALL)
+        as u64
+        + OTHER_FILES;
     if let Some(limit) = netaware_host::raise_open_files(wanted)
         && limit < wanted
     {
@@ -244,16 +248,32 @@ async fn serve(context: &Arc<Context>, listeners: Vec<TcpListener>) {
 async fn accept(context: Arc<Context>, listener: TcpListener, alive: mpsc::Sender<()>) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => match context.strangers.enter(peer.ip()) {
-                Ok(place) => {
-                    let (context, alive) = (Arc::clone(&context), alive.clone());
-                    tokio::spawn(async move {
-                        let _alive = alive;
-                        opening::serve(context, stream, peer, place).await;
-                    });
+            Ok((stream, peer)) => {
+                let evicted = Arc::new(Notify::new());
+                let tell = Arc::clone(&evicted);
+                let entered =
+                    context.pools.strangers.enter(peer.ip(), Standing::Unproven, move || tell.notify_one());
+                match entered {
+                    Ok(place) => {
+                        let (context, alive) = (Arc::clone(&context), alive.clone());
+                        tokio::spawn(async move {
+                            let _alive = alive;
+                            let warned = Arc::clone(&context);
+                            // Whoever has become a session is no stranger any more and is not
+                            // evicted.
+                            tokio::select! {
+                                () = opening::serve(context, stream, peer, place) => {}
+                                () = evicted.notified() => {
+                                    warned.warn(peer, "others needed the place of this idle connection");
+                                }
+                            }
+                        });
+                    }
+                    Err(full) => {
+                        context.warn(peer, &told(full, "connections that have not said what they want"))
+                    }
                 }
-                Err(_) => context.warn(peer, "too many connections that have not said what they want"),
-            },
+            }
             // Out of file descriptors, mostly: without a pause this loop would take a core and free
             // none.
             Err(error) => {
@@ -278,7 +298,7 @@ fn log_dropped(flows: &FlowTable) {
 
 /// With what follows it below the 2 s that are promised.
 const STOP_PATIENCE: Duration = Duration::from_millis(1700);
-/// Streams of tests, with their second handles, and what the process itself needs.
-const OTHER_FILES: u64 = 2048;
+/// Data channels, sockets of UDP streams, files, and what the process itself needs.
+const OTHER_FILES: u64 = 512;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const NUDGE_PAUSES_MS: [i64; 5] = [1, 4, 20, 20, 20];

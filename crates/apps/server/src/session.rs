@@ -402,6 +402,14 @@ impl<'a> Session<'a> {
         self.close_when_empty();
     }
 
+    /// Its place was taken away for somebody whose address holds fewer: running tests end with what
+    /// they have.
+    pub(crate) fn evicted(&mut self, now: Mono) {
+        self.say_error(ErrorCode::Busy, EVICTED, None);
+        self.depart(now, Ending::Refused(ErrorCode::Busy), None);
+        self.close_when_empty();
+    }
+
     /// The answer to [`Action::Enrol`].
     pub(crate) fn enrolled(&mut self, now: Mono, outcome: Result<HostInfo, Refusal>) {
         let State::Enrolling { proof } = &mut self.state else { return };
@@ -564,6 +572,8 @@ const LONGEST_ON_SLOW_PATH: Span = Span::from_secs(30);
 pub(crate) const WIND_DOWN: Span = Span::from_millis(900);
 /// Damaged or unknown messages of one session that are answered; then it is closed.
 const MAX_STRIKES: u32 = 32;
+pub(crate) const EVICTED: &str =
+    "the responder is full, and this address holds more places than others; try again later";
 
 #[cfg(test)]
 mod tests;

@@ -25,6 +25,7 @@ mod echo;
 mod head;
 mod origin;
 mod owner;
+mod patience;
 mod results;
 mod rewind;
 
@@ -44,11 +45,12 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use netaware_io::tcp_info::TcpInfo;
+use netaware_pool::Place;
 use netaware_units::Span;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
-use crate::census::Place;
 use crate::context::Context;
 use crate::link::Link;
 use crate::names::Names;
@@ -58,6 +60,7 @@ use head::Head;
 use origin::Origin;
 pub(crate) use owner::LastLook;
 pub(crate) use results::Shelf;
+use patience::Patience;
 pub use results::{KeepError, Listed, Results, Sender};
 use rewind::Rewind;
 
@@ -105,7 +108,8 @@ pub(crate) async fn serve<L: Link>(
         known.names.rebase(request.uri_mut());
         routes.call(request)
     });
-    let mut serving = server.serve_connection(TokioIo::new(Rewind::new(read, link)), service).with_upgrades();
+    let patient = TokioIo::new(Patience::new(Rewind::new(read, link), TAKING));
+    let mut serving = server.serve_connection(patient, service).with_upgrades();
     let head = tokio::select! {
         // However it ends, nobody is left to be told.
         _ = &mut serving => return,
@@ -114,7 +118,7 @@ pub(crate) async fn serve<L: Link>(
     // Nobody may send before the answer.
     if let Some(parts) = serving.into_parts()
         && parts.read_buf.is_empty()
-        && let Some(link) = parts.io.into_inner().into_inner()
+        && let Some(link) = parts.io.into_inner().into_inner().into_inner()
     {
         data::hand_over(&context, link, local, peer, &head).await;
     }
@@ -194,7 +198,9 @@ async fn guard(State(connection): State<Connection>, request: Request, next: Nex
             problem(StatusCode::FORBIDDEN, &refusal.to_string())
         }
         Ok(origin) => {
-            let mut response = next.run(request).await;
+            let Ok(mut response) = timeout(ASKING, next.run(request)).await else {
+                return problem(StatusCode::REQUEST_TIMEOUT, "the rest of the request did not come in time");
+            };
             if let Some(other) = origin.other() {
                 let headers = response.headers_mut();
                 headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, other.clone());
@@ -238,3 +244,7 @@ fn problem(status: StatusCode, why: &str) -> Response {
 
 /// From the end of an answer to the next question of the connection.
 const IDLE: Duration = Duration::from_secs(10);
+/// From the head of a request to the end of its body, and to the beginning of the answer.
+const ASKING: Duration = Duration::from_secs(20);
+/// How long a client may take none of what it asked for.
+const TAKING: Duration = Duration::from_secs(20);

@@ -8,15 +8,17 @@ use netaware_io::stop::StopFlag;
 use netaware_io::tcp::{Carriage, Stream};
 use netaware_io::zone::ZonedIp;
 use netaware_io::{clock, options};
+use netaware_pool::{Place, Places, Standing};
 use netaware_units::Mono;
 use netaware_wire::control::{ChannelEnd, ErrorCode, TestPlan};
 use netaware_wire::preface::Attach;
 
 use super::Control;
-use crate::channel::{self, Belonging, MOST_CHANNELS};
-use crate::event::Welcome;
+use crate::channel::{self, Belonging};
+use crate::event::{Event, Welcome};
 use crate::flows::{Flow, Purpose};
 use crate::plan::Refusal;
+use crate::pools::told;
 use crate::reflector::Reflector;
 use crate::rig::{self, EchoConnections, Rig};
 use crate::roster::Occupation;
@@ -38,7 +40,7 @@ impl Control<'_> {
                 Rig::Trains { plan: plan.clone(), flow: None }
             }
             TestPlan::UdpEcho { length, response, dscp, .. } => {
-                let place = self.echo_place()?;
+                let place = self.echo_place(test)?;
                 let response = response.map(|response| response as usize);
                 let purpose = Purpose::Echo { longest: *length as usize, response, dscp: *dscp };
                 self.context.flows.expect(self.session.token(), test, purpose, self.session.header());
@@ -47,7 +49,7 @@ impl Control<'_> {
             TestPlan::TcpEcho { length, response, .. } => {
                 let connections = EchoConnections::default();
                 let (request, response) = (*length, *response);
-                Rig::TcpEcho { request, response, connections, _place: self.echo_place()? }
+                Rig::TcpEcho { request, response, connections, _place: self.echo_place(test)? }
             }
         };
         self.rigs.insert(test, rig);
@@ -59,14 +61,19 @@ impl Control<'_> {
         Ok(())
     }
 
-    fn echo_place(&self) -> Result<tokio::sync::OwnedSemaphorePermit, Refusal> {
-        Arc::clone(&self.context.echo_flows).try_acquire_owned().map_err(|_| Refusal {
-            code: ErrorCode::Busy,
-            message: format!(
-                "the responder's cap for latency tests is {}",
-                self.context.config.max_echo_flows
-            ),
-        })
+    fn echo_place(&self, test: u32) -> Result<Place, Refusal> {
+        self.place(&self.context.pools.echoes, test, "latency tests")
+    }
+
+    /// A place for a part of a test; the test ends if it is taken away.
+    fn place(&self, pool: &Places, test: u32, what: &str) -> Result<Place, Refusal> {
+        let events = self.events.clone();
+        let tell = move || {
+            // A session that is gone needs no news.
+            let _ = events.send(Event::Evicted { test });
+        };
+        pool.enter(self.peer.ip(), Standing::Unproven, tell)
+            .map_err(|full| Refusal { code: ErrorCode::Busy, message: told(full, what) })
     }
 
     /// A connection that presents this session's token: the answer says whether it is wanted.
@@ -104,7 +111,7 @@ impl Control<'_> {
             answered: Arc::clone(&connections.answered),
             test: connections.watch(),
             longest: *request as usize,
-            place: Some(self.echo_place().ok()?),
+            place: Some(self.echo_place(test).ok()?),
         };
         self.session.attached(now, test, stream);
         Some(consent)
@@ -119,10 +126,10 @@ impl Control<'_> {
     ) -> Result<(), Refusal> {
         let failed = |error: &dyn std::fmt::Display| internal("cannot take a stream", error);
         let header = self.session.header();
-        let further = if matches!(self.rigs.get(&test), Some(Rig::TcpEcho { .. })) {
-            Some(self.echo_place()?)
+        let place = if matches!(self.rigs.get(&test), Some(Rig::TcpEcho { .. })) {
+            self.echo_place(test)?
         } else {
-            None
+            self.place(&self.context.pools.streams, test, "streams")?
         };
         stream.socket.set_nonblocking(false).map_err(|error| failed(&error))?;
         match self.rigs.get_mut(&test) {
@@ -131,7 +138,7 @@ impl Control<'_> {
                     .map_err(|error| failed(&error))?;
                 stream.write_all(welcome.attached()).map_err(|error| failed(&error))?;
                 *carriage = Some(welcome.carriage());
-                streams.insert(number, stream);
+                streams.insert(number, (stream, place));
             }
             Some(Rig::TcpEcho { request, response, connections, .. }) => {
                 options::prepare_tcp(&stream.socket, &rig::tcp_echo_options(header))
@@ -139,7 +146,7 @@ impl Control<'_> {
                 stream.write_all(welcome.attached()).map_err(|error| failed(&error))?;
                 connections.keep(&stream.socket).map_err(|error| failed(&error))?;
                 let answered = Arc::clone(&connections.answered);
-                tcp_echo::answer(stream.socket, *request, *response, answered, further)
+                tcp_echo::answer(stream.socket, *request, *response, answered, place)
                     .map_err(|error| failed(&error))?;
             }
             _ => {}
@@ -160,10 +167,7 @@ impl Control<'_> {
         let Some(plan) = self.plans.get(&test) else {
             return Err(internal("cannot open", &"there is no test"));
         };
-        let place = Arc::clone(&self.context.channels).try_acquire_owned().map_err(|_| Refusal {
-            code: ErrorCode::Busy,
-            message: format!("the responder's cap for data channels is {MOST_CHANNELS}"),
-        })?;
+        let place = self.place(&self.context.pools.channels, test, "data channels")?;
         let failed = |error: &dyn std::fmt::Display| internal("cannot open a data channel", error);
         let reflector = self.reflector().ok_or_else(|| failed(&"there is no UDP socket"))?;
         let certificate =
@@ -196,11 +200,13 @@ impl Control<'_> {
     pub(super) fn run(&mut self, test: u32) {
         let mut stop = StopFlag::new();
         let mut asking = None;
+        let mut places = Vec::new();
         let outcome = match self.rigs.remove(&test) {
             Some(Rig::Tcp { plan, streams, carriage }) => {
                 let reporter = Reporter::new(self.events.clone(), test);
                 let affinity = self.context.config.affinity.clone();
-                let streams = streams.into_values().collect();
+                let (streams, held): (Vec<_>, Vec<_>) = streams.into_values().unzip();
+                places = held;
                 let carriage = carriage.unwrap_or(Carriage::Plain);
                 runner::run_tcp(reporter, streams, carriage, plan, affinity, stop.clone())
                     .map_err(|error| internal("cannot start a thread", &error))
@@ -232,7 +238,7 @@ impl Control<'_> {
         };
         match outcome {
             Ok(()) => {
-                self.rigs.insert(test, Rig::Running { stop, asking });
+                self.rigs.insert(test, Rig::Running { stop, asking, _places: places });
                 self.session.started(test);
             }
             Err(why) => {

@@ -7,7 +7,7 @@ use netaware_record::{Outcome, ReceiverTick, SenderTick, StreamEnd};
 use netaware_units::{BitRate, ByteCount, Mono, Span};
 use netaware_wire::control::{ChannelEnd, EndReport, ErrorCode, ServerMessage, TestPlan, VolleySpec};
 
-use super::{Action, Session, report};
+use super::{Action, EVICTED, Session, report};
 use crate::plan::{self, Refusal};
 
 #[derive(Debug)]
@@ -206,6 +206,14 @@ impl Session<'_> {
         if self.tests.get(&test).is_some_and(|entry| entry.has_channel && waits(entry.stage)) {
             self.say_error(ErrorCode::Internal, why, Some(test));
             self.halt(test, None);
+        }
+    }
+
+    /// A place that this test held was taken away: it ends with what it has.
+    pub(crate) fn test_evicted(&mut self, test: u32) {
+        if self.tests.contains_key(&test) {
+            self.say_error(ErrorCode::Busy, EVICTED, Some(test));
+            self.halt(test, Some(Verdict::Is(Outcome::Interrupted)));
         }
     }
 

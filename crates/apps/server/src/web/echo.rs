@@ -11,7 +11,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use netaware_io::clock;
 use netaware_units::Mono;
-use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
+use netaware_pool::Place;
+use tokio::sync::{oneshot, watch};
 
 use super::control::bounded;
 use super::head::attach_of;
@@ -26,7 +27,7 @@ pub(crate) struct Consent {
     pub(crate) test: watch::Receiver<()>,
     /// Longest request.
     pub(crate) longest: usize,
-    pub(crate) place: Option<OwnedSemaphorePermit>,
+    pub(crate) place: Option<Place>,
 }
 
 pub(super) async fn open(
@@ -59,7 +60,12 @@ async fn answer_all(mut socket: WebSocket, mut consent: Consent) {
         match message {
             Some(Ok(Message::Binary(request))) => {
                 let reply = reply(&request, clock::now());
-                if socket.send(Message::Binary(reply)).await.is_err() {
+                // A client that reads nothing does not outlive its test.
+                let sent = tokio::select! {
+                    sent = socket.send(Message::Binary(reply)) => sent,
+                    _ = consent.test.changed() => return,
+                };
+                if sent.is_err() {
                     return;
                 }
                 consent.answered.fetch_add(1, Ordering::AcqRel);
