@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use netaware_pool::{AtShare, Limits, Place, Places, Standing};
 use netaware_wire::lmap::PREFACE;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
@@ -32,21 +33,20 @@ pub(crate) struct Listener {
     shared: Arc<Shared>,
     tls: Option<TlsAcceptor>,
     pages: axum::Router,
-    strangers: Arc<Semaphore>,
-    guests: Arc<Semaphore>,
-    probes: Arc<Semaphore>,
+    strangers: Places,
+    guests: Places,
+    probes: Places,
 }
 
 impl Listener {
     pub(crate) fn new(shared: Arc<Shared>, tls: Option<TlsAcceptor>) -> Arc<Self> {
-        let places = |count| Arc::new(Semaphore::new(count));
         Arc::new(Self {
             pages: http::router(shared.clone()),
             shared,
             tls,
-            strangers: places(MOST_STRANGERS),
-            guests: places(MOST_GUESTS),
-            probes: places(MOST_PROBES),
+            strangers: Places::new(brief(MOST_STRANGERS)),
+            guests: Places::new(brief(MOST_GUESTS)),
+            probes: Places::new(PROBES),
         })
     }
 
@@ -56,12 +56,19 @@ impl Listener {
             match socket.accept().await {
                 Ok((stream, peer)) => {
                     self.shared.counts.connections.fetch_add(1, Relaxed);
-                    let Ok(place) = self.strangers.clone().try_acquire_owned() else {
-                        self.shared.counts.crowded.fetch_add(1, Relaxed);
-                        continue;
-                    };
+                    let evicted = Arc::new(Notify::new());
+                    let Some(place) = self.enter(&self.strangers, peer, &evicted) else { continue };
                     let _ = stream.set_nodelay(true);
-                    tokio::spawn(self.clone().open(stream, peer, place));
+                    let serving = self.clone().open(stream, peer, place, evicted.clone());
+                    let shared = self.shared.clone();
+                    tokio::spawn(async move {
+                        tokio::select! {
+                            () = serving => {}
+                            () = evicted.notified() => {
+                                shared.counts.crowded.fetch_add(1, Relaxed);
+                            }
+                        }
+                    });
                 }
                 Err(error) => {
                     // Out of descriptors, most likely: those who leave give some back.
@@ -72,7 +79,17 @@ impl Listener {
         }
     }
 
-    async fn open(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, place: OwnedSemaphorePermit) {
+    /// A place whose loss raises `evicted`.
+    fn enter(&self, places: &Places, peer: SocketAddr, evicted: &Arc<Notify>) -> Option<Place> {
+        let tell = evicted.clone();
+        let entered = places.enter(peer.ip(), Standing::Unproven, move || tell.notify_one());
+        if entered.is_err() {
+            self.shared.counts.crowded.fetch_add(1, Relaxed);
+        }
+        entered.ok()
+    }
+
+    async fn open(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, place: Place, evicted: Arc<Notify>) {
         let mut first = [0];
         let looked = timeout(OPENING, stream.peek(&mut first)).await;
         let encrypted = matches!(looked, Ok(Ok(1))) && first[0] == HANDSHAKE;
@@ -89,13 +106,16 @@ impl Listener {
                 let certificate = connection.peer_certificates().and_then(|chain| chain.first());
                 let certificate = certificate.map(|first| first.clone().into_owned());
                 let peer = Peer { address: Some(peer), encrypted, binding: binding.to_vec(), certificate };
-                self.greet(stream, peer, place).await;
+                self.greet(stream, peer, place, &evicted).await;
             }
-            _ => self.greet(stream, Peer { address: Some(peer), ..Peer::default() }, place).await,
+            _ => {
+                let peer = Peer { address: Some(peer), ..Peer::default() };
+                self.greet(stream, peer, place, &evicted).await;
+            }
         }
     }
 
-    async fn greet<S>(&self, mut stream: S, peer: Peer, place: OwnedSemaphorePermit)
+    async fn greet<S>(&self, mut stream: S, peer: Peer, place: Place, evicted: &Arc<Notify>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -105,23 +125,35 @@ impl Listener {
             return;
         };
         let crowd = if head == PREFACE { &self.probes } else { &self.guests };
-        let Ok(_seat) = crowd.clone().try_acquire_owned() else {
-            self.shared.counts.crowded.fetch_add(1, Relaxed);
-            return;
-        };
+        let Some(address) = peer.address else { return };
+        let Some(seat) = self.enter(crowd, address, evicted) else { return };
         drop(place);
         if head == PREFACE {
-            session::serve(self.shared.clone(), stream, peer).await;
+            session::serve(self.shared.clone(), stream, peer, seat).await;
         } else if METHODS.iter().any(|method| head.starts_with(method)) {
             let (reader, writer) = tokio::io::split(stream);
             let whole = tokio::io::join(std::io::Cursor::new(head).chain(reader), writer);
             http::serve(self.pages.clone(), whole, peer.address).await;
+            drop(seat);
         } else {
             self.shared.counts.strangers.fetch_add(1, Relaxed);
         }
     }
 }
 
+/// Places that are held briefly: a newcomer takes that of an older connection.
+fn brief(all: usize) -> Limits {
+    Limits { all, reserved: 0, per_host: all / 4, per_site: all / 2, at_share: AtShare::Evict }
+}
+
+/// A quarter is kept for probes that have proven who they are; many may share one address.
+const PROBES: Limits = Limits {
+    all: MOST_PROBES,
+    reserved: MOST_PROBES / 4,
+    per_host: 256,
+    per_site: 512,
+    at_share: AtShare::Evict,
+};
 /// First byte of a TLS record that begins a connection (RFC 8446 §5.1).
 const HANDSHAKE: u8 = 22;
 const METHODS: [&[u8]; 6] = [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS "];

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use netaware_io::clock;
+use netaware_pool::Place;
 use netaware_record::Document as _;
 use netaware_record::passive::{PacketSighting, ProbeReport};
 use netaware_wire::Token;
@@ -56,8 +57,9 @@ const WRITE: Duration = Duration::from_secs(30);
 /// Messages of a later version that are let pass in one connection.
 const UNKNOWN: u32 = 1000;
 
-/// Serves a connection whose preface has been read.
-pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, peer: Peer)
+/// Serves a connection whose preface has been read. Its place cannot be taken away any more once
+/// the probe has proven who it is.
+pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, peer: Peer, place: Place)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
@@ -71,6 +73,7 @@ where
             return;
         }
     };
+    place.prove();
     let Joined { probe, incarnation, id, inbox, part: ended, told } = joined;
     tracing::info!(probe = &*probe, peer = ?peer.address, "connected");
     let session = Session { shared: shared.clone(), probe: probe.clone(), incarnation, id };

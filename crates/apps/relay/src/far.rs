@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use netaware_io::clock;
 use netaware_io::signals::quiet_thread;
+use netaware_pool::{AtShare, Limits, Place, Places, Standing};
 use netaware_server::Network;
 use netaware_stream::{AsyncDualStream, DualListener, DualStream};
 use netaware_units::Span;
 use netaware_wire::relay::Verdict;
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
@@ -72,7 +73,7 @@ pub(crate) async fn serve(shared: &Arc<Shared>, far: Arc<Far>, doors: Doors) -> 
         warn!("cannot take streams: {why}");
         return doors;
     }
-    let strangers = Arc::new(Semaphore::new(MOST_STRANGERS));
+    let strangers = Places::new(STRANGERS);
     let stop = stopped(shared.orders());
     tokio::pin!(stop);
     loop {
@@ -84,11 +85,15 @@ pub(crate) async fn serve(shared: &Arc<Shared>, far: Arc<Far>, doors: Doors) -> 
             },
         };
         let admitted = far.allow.is_empty() || far.allow.iter().any(|network| network.contains(from.ip()));
-        let Some(place) = strangers.clone().try_acquire_owned().ok().filter(|_| admitted) else {
-            warn!(
-                "{from} is turned away: {}",
-                if admitted { "too many strangers at once" } else { "not allowed" }
-            );
+        if !admitted {
+            warn!("{from} is turned away: not allowed");
+            stream.shutdown(Shutdown::Both);
+            continue;
+        }
+        let twin = stream.clone();
+        let end = move || twin.shutdown(Shutdown::Both);
+        let Ok(place) = strangers.enter(from.ip(), Standing::Unproven, end) else {
+            warn!("{from} is turned away: too many connections that have proven nothing");
             stream.shutdown(Shutdown::Both);
             continue;
         };
@@ -116,13 +121,7 @@ fn accept(shared: &Shared, listener: &DualListener, tell: &mpsc::Sender<(DualStr
 }
 
 /// `stranger` is a place among those who have proven nothing yet.
-async fn serve_one(
-    shared: &Shared,
-    far: &Far,
-    stream: DualStream,
-    from: SocketAddr,
-    stranger: tokio::sync::OwnedSemaphorePermit,
-) {
+async fn serve_one(shared: &Shared, far: &Far, stream: DualStream, from: SocketAddr, stranger: Place) {
     let number = shared.number();
     let mut dual = match AsyncDualStream::new(stream.clone()) {
         Ok(dual) => dual,
@@ -195,8 +194,10 @@ fn verdict(why: &io::Error) -> Verdict {
 
 /// Streams accepted and not looked at.
 const WAITING: usize = 16;
-/// Streams that have proven nothing yet; each may take some seconds.
-const MOST_STRANGERS: usize = 64;
+/// Streams that have proven nothing yet; each may take some seconds. A newcomer takes the place of
+/// an older one, so that who is silent keeps nobody out.
+const STRANGERS: Limits =
+    Limits { all: 128, reserved: 0, per_host: 64, per_site: 96, at_share: AtShare::Evict };
 /// Between looks at whether to stop.
 const LOOK: Span = Span::from_millis(200);
 /// For the near end to hear why it is turned away.

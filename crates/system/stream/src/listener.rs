@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, ErrorKind, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
@@ -12,6 +12,7 @@ use netaware_dual::policy::Rules;
 use netaware_dual::{Peer, Side};
 use netaware_io::clock;
 use netaware_io::signals::quiet_thread;
+use netaware_pool::{AtShare, Limits, Place, Places, Standing};
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::Token;
@@ -47,8 +48,10 @@ struct Hall {
     streams: Mutex<HashMap<Token, Weak<Shared>>>,
     /// Streams that nobody has accepted, and where an event loop waits for them.
     waiting: Mutex<(usize, Option<Readiness>)>,
-    /// Connections whose opening is being read.
-    opening: AtomicUsize,
+    /// Connections whose opening is being read. A newcomer takes the place of an older one.
+    opening: Places,
+    /// Threads that read them: an evicted one needs a moment to end.
+    reading: Places,
     closed: AtomicBool,
     /// What a stream gets when it is accepted.
     policy: Mutex<Policy>,
@@ -102,7 +105,8 @@ impl DualListener {
             options,
             streams: Mutex::new(HashMap::new()),
             waiting: Mutex::new((0, None)),
-            opening: AtomicUsize::new(0),
+            opening: Places::new(OPENING),
+            reading: Places::new(READING),
             closed: AtomicBool::new(false),
             policy: Mutex::new(Policy { rules: options.policy, callback: None }),
         });
@@ -210,21 +214,26 @@ impl Hall {
                 clock::sleep_until(clock::now() + PAUSE);
                 continue;
             };
-            // Those that say nothing hold a place for seconds; beyond these places new ones are
-            // turned away.
-            if self.opening.fetch_add(1, Ordering::AcqRel) >= MOST_OPENING {
-                self.opening.fetch_sub(1, Ordering::AcqRel);
-                continue;
-            }
             let (hall, tell) = (self.clone(), tell.clone());
-            let spawned = threads::start("dual-open", None, move || {
-                let _ = hall.welcome(connection, from, &tell);
-                hall.opening.fetch_sub(1, Ordering::AcqRel);
+            let Some((place, thread)) = self.place(&connection, from) else { continue };
+            // Without a thread the connection is closed, and its places are free.
+            let _ = threads::start("dual-open", None, move || {
+                let _thread = thread;
+                let _ = hall.welcome(connection, from, place, &tell);
             });
-            if spawned.is_err() {
-                self.opening.fetch_sub(1, Ordering::AcqRel);
-            }
         }
+    }
+
+    /// The places of a connection in its opening and of the thread that reads it.
+    fn place(&self, connection: &TcpStream, from: SocketAddr) -> Option<(Place, Place)> {
+        let twin = connection.try_clone().ok()?;
+        let end = move || {
+            // That ends the thread's read.
+            let _ = twin.shutdown(Shutdown::Both);
+        };
+        let place = self.opening.enter(from.ip(), Standing::Unproven, end).ok()?;
+        let thread = self.reading.enter(from.ip(), Standing::Unproven, || {}).ok()?;
+        Some((place, thread))
     }
 
     /// So many streams more wait to be accepted.
@@ -237,8 +246,16 @@ impl Hall {
         }
     }
 
-    fn welcome(&self, mut connection: TcpStream, from: SocketAddr, tell: &Came) -> io::Result<()> {
+    fn welcome(
+        &self,
+        mut connection: TcpStream,
+        from: SocketAddr,
+        place: Place,
+        tell: &Came,
+    ) -> io::Result<()> {
         let opening = opening::read(&mut connection, OPENING_PATIENCE)?;
+        // From here on it is a stream's, which nobody takes away.
+        drop(place);
         match self.place_for(&opening) {
             Err(why) => connection.write_all(&Welcome::Refused(why).emit()),
             Ok((shared, version, is_new)) => {
@@ -309,7 +326,12 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 const BACKLOG: usize = 128;
 /// At a port that is free in both versions.
 const ATTEMPTS: u32 = 16;
-const MOST_OPENING: usize = 64;
+/// Each holds a place for [`OPENING_PATIENCE`] at most.
+const OPENING: Limits =
+    Limits { all: 128, reserved: 0, per_host: 64, per_site: 96, at_share: AtShare::Evict };
+/// Places of threads are not taken away: an evicted connection's thread frees its own.
+const READING: Limits =
+    Limits { all: 256, reserved: 0, per_host: 256, per_site: 256, at_share: AtShare::Refuse };
 const MOST_STREAMS: usize = 4096;
 const OPENING_PATIENCE: Span = Span::from_secs(5);
 const PAUSE: Span = Span::from_millis(20);

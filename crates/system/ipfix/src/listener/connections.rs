@@ -1,12 +1,12 @@
 //! Connections, each with a thread of its own.
 
 use std::io::{self, ErrorKind, Read};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
 use netaware_io::clock;
+use netaware_pool::{AtShare, Limits, Places, Standing};
 use netaware_units::{Mono, Span};
 use netaware_wire::ipfix::{MAX_MESSAGE, Reader, Transport, message};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -24,7 +24,7 @@ pub(super) fn begin(
     shared: Shared,
 ) -> io::Result<JoinHandle<()>> {
     socket.set_nonblocking(true)?;
-    let places = Arc::new(AtomicUsize::new(shared.places));
+    let places = Places::new(limits(shared.places));
     thread::Builder::new().name("ipfix-accept".into()).spawn(move || {
         let mut threads: Vec<JoinHandle<()>> = Vec::new();
         while !shared.stop.is_raised() {
@@ -46,10 +46,10 @@ fn admit(
     stream: TcpStream,
     peer: SocketAddr,
     tls: Option<&Arc<ServerConfig>>,
-    places: &Arc<AtomicUsize>,
+    places: &Places,
     shared: &Shared,
 ) -> Option<JoinHandle<()>> {
-    let place = Place::take(places, shared);
+    let place = Place::take(&stream, peer, places, shared);
     let Some(place) = place else {
         shared.tell(|totals| totals.refused += 1);
         return None;
@@ -75,22 +75,32 @@ fn admit(
 
 /// One of the places for connections, given back when it is dropped.
 struct Place {
-    places: Arc<AtomicUsize>,
+    _place: netaware_pool::Place,
     shared: Shared,
 }
 
 impl Place {
-    fn take(places: &Arc<AtomicUsize>, shared: &Shared) -> Option<Self> {
-        let fewer = |free: usize| free.checked_sub(1);
-        places.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer).ok()?;
+    fn take(stream: &TcpStream, peer: SocketAddr, places: &Places, shared: &Shared) -> Option<Self> {
+        let twin = stream.try_clone().ok()?;
+        let end = move || {
+            // That ends the thread's read.
+            let _ = twin.shutdown(Shutdown::Both);
+        };
+        let place = places.enter(peer.ip(), Standing::Unproven, end).ok()?;
         shared.tell(|totals| totals.connections += 1);
-        Some(Self { places: places.clone(), shared: shared.clone() })
+        Some(Self { _place: place, shared: shared.clone() })
     }
+}
+
+/// One address does not hold them all; when all are taken, a newcomer takes one from an address
+/// that holds at least two more.
+fn limits(all: usize) -> Limits {
+    let (per_host, per_site) = ((all / 2).max(1), (all - all / 4).max(1));
+    Limits { all, reserved: 0, per_host, per_site, at_share: AtShare::Refuse }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.fetch_add(1, Ordering::AcqRel);
         self.shared.tell(|totals| totals.connections -= 1);
     }
 }
