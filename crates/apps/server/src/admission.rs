@@ -1,15 +1,18 @@
 //! Who may run throughput tests now, and who is told to wait how long.
 //!
-//! A fair queue: first come, first served, `slots` reservations at a time. A reservation may have
-//! several members (a prober's sessions over IPv4 and over IPv6) and is free again when the last
-//! has left. Two throughput tests at once would each measure the other, so the default is one slot.
+//! A fair queue: `slots` reservations at a time, one site after the other, and first come, first
+//! served among the sites and within each. So whoever asks a hundred times delays nobody by more
+//! than one reservation. A reservation may have several members (a prober's sessions over IPv4 and
+//! over IPv6) and is free again when the last has left, or when no member has had a test open for
+//! [`IDLE`]. Two throughput tests at once would each measure the other, so the default is one slot.
 //!
 //! The expected wait assumes that everybody in front uses exactly what they asked for. It is wrong
 //! on the high side when they finish early, which is usual, and on the low side by up to half when
 //! they overrun into the slack of their lease.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
+use netaware_pool::Site;
 use netaware_units::{Mono, Span};
 use netaware_wire::Token;
 use netaware_wire::control::MIN_DRAIN;
@@ -27,6 +30,8 @@ pub(crate) enum Notice {
     Admitted { reservation: Token, lease: Span },
     /// The reservation to join does not exist (any more), or has all the members it may have.
     NothingToJoin,
+    /// The reservation was held and not used for too long.
+    Idle,
     /// Another session of the same reservation moves data: the prober is there, even if its pings
     /// over this session's IP version wait in a queue that those data fill.
     ProberLives,
@@ -59,11 +64,18 @@ struct Reservation {
     expected_end_at: Mono,
     lease_end_at: Mono,
     members: Vec<SessionId>,
+    /// Where it was asked for.
+    site: Site,
+    /// When a member last had a test open.
+    used_at: Mono,
+    /// How long it may be unused: [`IDLE`], or longer where a member's path is slow.
+    may_idle: Span,
 }
 
 #[derive(Debug)]
 struct Waiting {
     session: SessionId,
+    site: Site,
     token: Token,
     expected: Span,
     /// Place and turn as last told, so that news is told and the mere passing of time is not.
@@ -77,10 +89,17 @@ impl Admission {
 
     /// Takes a place in the queue. `token` names the reservation that will come of it. A session
     /// that already waits or holds keeps what it has.
-    pub(crate) fn reserve(&mut self, now: Mono, session: SessionId, expected: Span, token: Token) {
+    pub(crate) fn reserve(
+        &mut self,
+        now: Mono,
+        session: SessionId,
+        site: Site,
+        expected: Span,
+        token: Token,
+    ) {
         if !self.knows(session) {
             let expected = Span(expected.0.clamp(SHORTEST.0, self.longest.0.max(SHORTEST.0)));
-            self.waiting.push_back(Waiting { session, token, expected, told: None });
+            self.waiting.push_back(Waiting { session, site, token, expected, told: None });
         }
         self.move_on(now);
     }
@@ -116,6 +135,20 @@ impl Admission {
         self.notices.extend(others.map(|member| (member, Notice::ProberLives)));
     }
 
+    /// What a session that holds a reservation is doing, told every second or oftener: whether it
+    /// has a test open, and how long its path may make it look idle. Ends a reservation that no
+    /// member has used for long.
+    pub(crate) fn look(&mut self, now: Mono, session: SessionId, is_used: bool, may_idle: Span) {
+        let Some(held) = self.held.iter_mut().find(|held| held.members.contains(&session)) else { return };
+        held.may_idle = held.may_idle.max(may_idle);
+        if is_used {
+            held.used_at = now;
+        } else if now - held.used_at > held.may_idle {
+            // Each member leaves when it hears that.
+            self.notices.extend(held.members.iter().map(|member| (*member, Notice::Idle)));
+        }
+    }
+
     /// What has to be told since the last call, in order.
     pub(crate) fn notices(&mut self) -> Vec<(SessionId, Notice)> {
         std::mem::take(&mut self.notices)
@@ -124,7 +157,8 @@ impl Admission {
     pub(crate) fn outlook(&self, now: Mono) -> Outlook {
         let held = |held: &Reservation| (held.members.clone(), (held.expected_end_at - now).or_zero());
         let turns = self.turns(now);
-        let waiting = self.waiting.iter().zip(turns).map(|(waiting, at)| (vec![waiting.session], at - now));
+        let order = self.order().into_iter().map(|n| &self.waiting[n]);
+        let waiting = order.zip(turns).map(|(waiting, at)| (vec![waiting.session], at - now));
         Outlook { slots: self.slots, held: self.held.iter().map(held).collect(), waiting: waiting.collect() }
     }
 
@@ -135,7 +169,7 @@ impl Admission {
 
     fn move_on(&mut self, now: Mono) {
         while self.held.len() < self.slots
-            && let Some(next) = self.waiting.pop_front()
+            && let Some(next) = self.order().first().and_then(|first| self.waiting.remove(*first))
         {
             let lease = Span((next.expected + next.expected / 2 + SLACK).0.min(self.longest.0));
             self.held.push(Reservation {
@@ -143,13 +177,34 @@ impl Admission {
                 expected_end_at: now + next.expected,
                 lease_end_at: now + lease,
                 members: vec![next.session],
+                site: next.site,
+                used_at: now,
+                may_idle: IDLE,
             });
             self.notices.push((next.session, Notice::Admitted { reservation: next.token, lease }));
         }
         self.tell_places(now);
     }
 
-    /// When it will be the turn of each that waits.
+    /// Those that wait, by their place in `waiting`, in the order in which it will be their turn:
+    /// the first of each site, then the second of each, and so on. What a site holds counts as its
+    /// first.
+    fn order(&self) -> Vec<usize> {
+        let mut asked: HashMap<Site, usize> = HashMap::new();
+        for held in &self.held {
+            *asked.entry(held.site).or_default() += 1;
+        }
+        let mut ranked: Vec<(usize, usize)> = Vec::with_capacity(self.waiting.len());
+        for (n, waiting) in self.waiting.iter().enumerate() {
+            let before = asked.entry(waiting.site).or_default();
+            ranked.push((*before, n));
+            *before += 1;
+        }
+        ranked.sort_unstable();
+        ranked.into_iter().map(|(_, n)| n).collect()
+    }
+
+    /// When it will be the turn of each that waits, in the order of [`Self::order`].
     fn turns(&self, now: Mono) -> Vec<Mono> {
         // When each slot will be free, and which, so that two that are free at once count twice.
         let mut free_at: BTreeSet<(Mono, usize)> =
@@ -159,12 +214,13 @@ impl Admission {
             free_at.insert((turn_at + waiting.expected, slot));
             Some(turn_at)
         };
-        self.waiting.iter().map_while(turn).collect()
+        self.order().into_iter().map(|n| &self.waiting[n]).map_while(turn).collect()
     }
 
     fn tell_places(&mut self, now: Mono) {
-        let turns = self.turns(now);
-        for ((n, waiting), turn_at) in self.waiting.iter_mut().enumerate().zip(turns) {
+        let (turns, order) = (self.turns(now), self.order());
+        for ((n, which), turn_at) in order.into_iter().enumerate().zip(turns) {
+            let Some(waiting) = self.waiting.get_mut(which) else { continue };
             let place = u32::try_from(n + 1).unwrap_or(u32::MAX);
             let news = waiting.told.is_none_or(|(p, at)| p != place || (turn_at - at).abs() > WORTH_TELLING);
             if news {
@@ -183,6 +239,8 @@ const SLACK: Span = Span(5_000_000_000 + MIN_DRAIN.0);
 const SHORTEST: Span = Span::from_secs(1);
 /// A wait that differs by less from what was told is no news.
 const WORTH_TELLING: Span = Span::from_secs(1);
+/// A reservation without an open test is given to the next by then.
+pub(crate) const IDLE: Span = Span::from_secs(10);
 /// Sessions that share a reservation: two IP versions, and some for whoever has several addresses.
 const MAX_MEMBERS: usize = 16;
 
@@ -202,6 +260,11 @@ mod tests {
 
     fn s(n: u64) -> SessionId {
         SessionId(n)
+    }
+
+    /// Each session of a site of its own.
+    fn site(n: u64) -> Site {
+        Site::of(std::net::IpAddr::from([10, 0, 0, n as u8]))
     }
 
     fn queued(n: u64, place: u32, wait: i64) -> (SessionId, Notice) {
@@ -226,7 +289,7 @@ mod tests {
     }
 
     fn reserve(queue: &mut Admission, second: i64, n: u64, expected: i64) -> Vec<(SessionId, Notice)> {
-        queue.reserve(at(second), s(n), Span::from_secs(expected), token(n as u8));
+        queue.reserve(at(second), s(n), site(n), Span::from_secs(expected), token(n as u8));
         queue.notices()
     }
 
@@ -331,6 +394,42 @@ mod tests {
         }
     }
 
+    /// 151 sessions of one address made an honest prober wait for 302 hours.
+    #[test]
+    fn a_hundred_reservations_of_one_address_delay_another_by_one() {
+        let mut queue = one_slot();
+        for n in 0..151 {
+            queue.reserve(T0, s(n), site(1), Span::from_secs(1000), token(n as u8));
+        }
+        queue.notices();
+        assert_eq!(reserve(&mut queue, 0, 200, 10).first(), Some(&queued(200, 1, 1000)));
+        queue.reserve(T0, s(201), site(200), Span::from_secs(10), token(201));
+        let of_201 = queue.notices().into_iter().find(|(session, _)| *session == s(201));
+        let wait = Span::from_secs(2010);
+        assert_eq!(of_201, Some((s(201), Notice::Queued { place: 3, expected_wait: wait })), "one of each");
+        let admitted_next = leave(&mut queue, 1, 0);
+        assert_eq!(admitted_next[0], admitted(200, 40));
+    }
+
+    #[test]
+    fn a_reservation_that_nobody_uses_ends_and_one_that_a_member_uses_goes_on() {
+        let mut queue = one_slot();
+        reserve(&mut queue, 0, 1, 600);
+        queue.join(at(0), s(2), token(1));
+        queue.notices();
+        for second in 1..=30 {
+            queue.look(at(second), s(1), false, IDLE);
+            queue.look(at(second), s(2), true, IDLE);
+        }
+        assert_eq!(queue.notices(), [], "one IP version waits for the other");
+        queue.look(at(40), s(1), false, IDLE);
+        assert_eq!(queue.notices(), []);
+        queue.look(at(41), s(1), false, IDLE);
+        assert_eq!(queue.notices(), [(s(1), Notice::Idle), (s(2), Notice::Idle)]);
+        queue.look(at(41), s(2), false, Span::from_secs(40));
+        assert_eq!(queue.notices(), [], "over a slow path messages take long");
+    }
+
     #[test]
     fn members_are_bounded() {
         let mut queue = one_slot();
@@ -357,7 +456,7 @@ mod tests {
     fn hostile_expectations_are_clamped() {
         for (asked, lease) in [(i64::MIN, 26_500), (i64::MAX, 1_000_000), (0, 26_500)] {
             let mut queue = one_slot();
-            queue.reserve(T0, s(1), Span(asked), token(1));
+            queue.reserve(T0, s(1), site(1), Span(asked), token(1));
             let lease = Span::from_millis(lease);
             assert_eq!(queue.notices(), [(s(1), Notice::Admitted { reservation: token(1), lease })]);
         }

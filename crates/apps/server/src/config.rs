@@ -100,14 +100,34 @@ impl Config {
         }
     }
 
+    /// How long a reservation may last at most: several of the longest tests, one after the other.
+    pub(crate) fn longest_lease(&self) -> Span {
+        let by_tests = self.max_duration.map(|longest| longest.or_zero() * TESTS_IN_A_LEASE + LEASE_SLACK);
+        by_tests.map_or(self.max_reservation, |most| most.min(self.max_reservation))
+    }
+
     pub(crate) fn admits(&self, address: IpAddr) -> bool {
         self.allow.is_empty() || self.allow.iter().any(|network| network.contains(address))
     }
 }
 
+/// Both IP versions, both directions and both numbers of streams.
+const TESTS_IN_A_LEASE: i64 = 8;
+/// Beside them: see the lease of a reservation.
+const LEASE_SLACK: Span = Span::from_secs(30);
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A lease of two hours was given under a longest test of 30 s.
+    #[test]
+    fn a_lease_is_bound_by_the_longest_test() {
+        let lease = |max_duration| Config { max_duration, ..Config::default() }.longest_lease();
+        assert_eq!(lease(Some(Span::from_secs(30))), Span::from_secs(270));
+        assert_eq!(lease(Some(Span::from_secs(3600))), Span::from_secs(7200));
+        assert_eq!(lease(None), Span::from_secs(7200));
+    }
 
     #[test]
     fn a_printed_configuration_does_not_tell_the_key() {

@@ -81,7 +81,7 @@ impl Context {
             roster: Roster::default(),
             last_look: LastLook::default(),
             began_at: clock::now(),
-            admission: Mutex::new(Admission::new(config.max_concurrent, config.max_reservation)),
+            admission: Mutex::new(Admission::new(config.max_concurrent, config.longest_lease())),
             hosts: Mutex::default(),
             stamps: OnceLock::new(),
             tickets: AtomicU64::new(0),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use netaware_io::absence::Absence;
 use netaware_io::clock;
 use netaware_io::zone::ZonedIp;
-use netaware_pool::{Place, Standing};
+use netaware_pool::{Place, Site, Standing};
 use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::{ErrorCode, ServerMessage, TestPlan};
 use netaware_wire::{Token, frame};
@@ -137,6 +137,7 @@ impl Control<'_> {
             if now - renewed_at >= LOOKS_EVERY {
                 renewed_at = now;
                 absence.begin_anew();
+                self.tell_use(now);
             }
             absence.sleeps_until(now + LOOKS_EVERY);
             let turn = tokio::select! {
@@ -312,9 +313,10 @@ impl Control<'_> {
         self.note(|guest| guest.ticket = Some(ticket));
         self.context.registry.add_ticket(ticket, self.events.clone());
         let fresh = random::tokens::<1>();
+        let site = Site::of(self.peer.ip());
         self.context.admit(|admission| match (join, fresh) {
             (Some(reservation), _) => admission.join(now, ticket, reservation),
-            (None, Ok([token])) => admission.reserve(now, ticket, expected, token),
+            (None, Ok([token])) => admission.reserve(now, ticket, site, expected, token),
             // Without randomness there is no reservation that only its owner could name; nothing
             // can be joined then.
             (None, Err(_)) => admission.join(now, ticket, Token::default()),
@@ -328,6 +330,14 @@ impl Control<'_> {
         if let Some(ticket) = self.ticket.filter(|_| moved > ByteCount(0) && is_due) {
             self.told_siblings_at = Some(now);
             self.context.admit(|admission| admission.lives(ticket));
+        }
+    }
+
+    /// Whether the reservation is used: one that is only held is given to the next.
+    fn tell_use(&self, now: Mono) {
+        if let Some(ticket) = self.ticket {
+            let (is_used, may_idle) = (!self.plans.is_empty(), self.session.may_idle(now));
+            self.context.admit(|admission| admission.look(now, ticket, is_used, may_idle));
         }
     }
 

@@ -6,7 +6,7 @@ use netaware_wire::Token;
 use netaware_wire::control::{ErrorCode, LEASE_IS_OVER, ServerMessage};
 
 use super::{Action, Session, State};
-use crate::admission::Notice;
+use crate::admission::{IDLE, Notice};
 use crate::plan;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,11 +56,18 @@ impl Session<'_> {
             }
             return;
         }
+        if notice == Notice::Idle {
+            if self.permit.is_held() {
+                self.say_error(ErrorCode::Lease, LEASE_WAS_IDLE, None);
+                self.give_back();
+            }
+            return;
+        }
         if self.permit != Permit::Waiting {
             return;
         }
         match notice {
-            Notice::ProberLives => {}
+            Notice::ProberLives | Notice::Idle => {}
             Notice::Queued { place, expected_wait } => {
                 self.say(ServerMessage::Queued { place, expected_wait });
             }
@@ -73,6 +80,12 @@ impl Session<'_> {
                 self.say_error(ErrorCode::Lease, "the reservation to join is over, or full", None);
             }
         }
+    }
+
+    /// How long this session may hold a reservation without an open test: messages that go there
+    /// and back between two tests take their time on a slow path.
+    pub(crate) fn may_idle(&self, now: Mono) -> Span {
+        IDLE + self.patience_now(now, IDLE_ROUND_TRIPS, Span::ZERO)
     }
 
     pub(super) fn reserve(&mut self, expected: Span, join: Option<Token>) {
@@ -126,3 +139,8 @@ impl Session<'_> {
         }
     }
 }
+
+/// From the report of one test to the opening of the next, with a path MTU learnt in between.
+const IDLE_ROUND_TRIPS: i64 = 8;
+const LEASE_WAS_IDLE: &str =
+    "the reservation was given to the next, because no test was open for 10 s; ask for another one";
