@@ -45,12 +45,7 @@ pub(crate) enum Rig {
     /// Reflected by the shared socket.
     UdpEcho { flow: Option<Arc<Flow>>, drops_before: u64, _place: Place },
     /// A thread per connection.
-    TcpEcho {
-        request: u32,
-        response: Option<u32>,
-        connections: EchoConnections,
-        _place: Place,
-    },
+    TcpEcho { request: u32, response: Option<u32>, connections: EchoConnections, _place: Place },
 }
 
 /// The connections of a TCP echo test; their threads end when this is dropped.

@@ -59,8 +59,8 @@ pub(crate) use echo::Consent;
 use head::Head;
 use origin::Origin;
 pub(crate) use owner::LastLook;
-pub(crate) use results::Shelf;
 use patience::Patience;
+pub(crate) use results::Shelf;
 pub use results::{KeepError, Listed, Results, Sender};
 use rewind::Rewind;
 

@@ -10,8 +10,8 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use netaware_io::clock;
-use netaware_units::Mono;
 use netaware_pool::Place;
+use netaware_units::Mono;
 use tokio::sync::{oneshot, watch};
 
 use super::control::bounded;
