@@ -2,9 +2,9 @@
 //!
 //! The collector may read files that the sender of a change may not. So a change must neither have
 //! it read files that are no keys, nor find out which files there are. A key has to be in a folder
-//! in which the file that the collector was started with has keys, or below it. Every path elsewhere
-//! gets the same answer, whether there is a file or not, and a path that cannot be below such a
-//! folder is not looked at on the disk.
+//! in which the file that the collector was started with has keys, or below it. Every path
+//! elsewhere gets the same answer, whether there is a file or not, and a path that cannot be below
+//! such a folder is not looked at on the disk.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -39,8 +39,8 @@ impl KeyFolders {
     }
 }
 
-/// Whether the path is still below the folder once all links are followed. A key that does not exist
-/// may be there: the sender is told that it is missing.
+/// Whether the path is still below the folder once all links are followed. A key that does not
+/// exist may be there: the sender is told that it is missing.
 fn is_below(folder: &Path, key: &Path) -> bool {
     let Ok(folder) = folder.canonicalize() else { return false };
     let leads_below = |path: &Path| path.canonicalize().is_ok_and(|real| real.starts_with(&folder));

@@ -93,26 +93,21 @@ impl Listener {
         let mut first = [0];
         let looked = timeout(OPENING, stream.peek(&mut first)).await;
         let encrypted = matches!(looked, Ok(Ok(1))) && first[0] == HANDSHAKE;
-        match (&self.tls, encrypted) {
-            (Some(tls), true) => {
-                let Ok(Ok(stream)) = timeout(OPENING, tls.accept(stream)).await else {
-                    self.shared.counts.strangers.fetch_add(1, Relaxed);
-                    return;
-                };
-                let (_, connection) = stream.get_ref();
-                let binding =
-                    connection.export_keying_material([0; 32], b"EXPORTER-Channel-Binding", Some(&[]));
-                let Ok(binding) = binding else { return };
-                let certificate = connection.peer_certificates().and_then(|chain| chain.first());
-                let certificate = certificate.map(|first| first.clone().into_owned());
-                let peer = Peer { address: Some(peer), encrypted, binding: binding.to_vec(), certificate };
-                self.greet(stream, peer, place, &evicted).await;
-            }
-            _ => {
-                let peer = Peer { address: Some(peer), ..Peer::default() };
-                self.greet(stream, peer, place, &evicted).await;
-            }
-        }
+        let Some(tls) = self.tls.as_ref().filter(|_| encrypted) else {
+            let peer = Peer { address: Some(peer), ..Peer::default() };
+            return self.greet(stream, peer, place, &evicted).await;
+        };
+        let Ok(Ok(stream)) = timeout(OPENING, tls.accept(stream)).await else {
+            self.shared.counts.strangers.fetch_add(1, Relaxed);
+            return;
+        };
+        let (_, connection) = stream.get_ref();
+        let binding = connection.export_keying_material([0; 32], b"EXPORTER-Channel-Binding", Some(&[]));
+        let Ok(binding) = binding else { return };
+        let certificate = connection.peer_certificates().and_then(|chain| chain.first());
+        let certificate = certificate.map(|first| first.clone().into_owned());
+        let peer = Peer { address: Some(peer), encrypted, binding: binding.to_vec(), certificate };
+        self.greet(stream, peer, place, &evicted).await;
     }
 
     async fn greet<S>(&self, mut stream: S, peer: Peer, place: Place, evicted: &Arc<Notify>)

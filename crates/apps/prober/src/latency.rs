@@ -82,7 +82,9 @@ pub fn latency(request: &LatencyRequest, stop: &StopFlag, progress: &mut dyn FnM
     let ((), away) = own_absence::watching(|| course.run_all());
     let gone = course.gone;
     drop(probes);
-    lanes.iter_mut().for_each(|lane| lane.note_own_absence(away));
+    for lane in &mut *lanes {
+        lane.note_own_absence(away);
+    }
     if !stop.is_raised() {
         for ((lane, found), gone) in lanes.iter_mut().zip(&mut findings).zip(gone) {
             break_off(lane, &mut found.idle, gone.as_ref());

@@ -270,7 +270,7 @@ async fn accept(context: Arc<Context>, listener: TcpListener, alive: mpsc::Sende
                         });
                     }
                     Err(full) => {
-                        context.warn(peer, &told(full, "connections that have not said what they want"))
+                        context.warn(peer, &told(full, "connections that have not said what they want"));
                     }
                 }
             }

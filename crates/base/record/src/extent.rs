@@ -102,9 +102,9 @@ impl VersionResult {
         if is_shortened { Extent::Shortened } else { Extent::Whole }
     }
 
-    /// Whether a part that has results was cut short in a record that was ended on request: a figure
-    /// of it is not that of what was asked for. **Biased** towards doubt where nothing says that
-    /// the part was over by then.
+    /// Whether a part that has results was cut short in a record that was ended on request: a
+    /// figure of it is not that of what was asked for. **Biased** towards doubt where nothing says
+    /// that the part was over by then.
     pub fn was_cut_short(&self, part: Part, command: &str) -> bool {
         let is_without = |part: Part| self.ends(part).is_empty();
         match part {

@@ -95,8 +95,8 @@ impl Limit {
     }
 
     /// The words shown to people. The evidence alone shows that the responder's owner granted a
-    /// lower rate than was requested: the verdict is the same. Of several rounds the evidence begins
-    /// with the round's number.
+    /// lower rate than was requested: the verdict is the same. Of several rounds the evidence
+    /// begins with the round's number.
     pub fn name(&self) -> &'static str {
         let is_granted = self.by == LimitedBy::RequestedRate && self.evidence.contains(OWNER_ALLOWS);
         if is_granted { "granted rate" } else { self.by.name() }

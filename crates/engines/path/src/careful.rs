@@ -356,7 +356,7 @@ impl Careful {
 
     /// Whether packets were lost, or a test of the answer came at less in the end.
     fn is_doubtful(&self) -> bool {
-        self.came().lost() > 0.0 || self.method.as_ref().is_some_and(|method| method.may_not_last())
+        self.came().lost() > 0.0 || self.method.as_ref().is_some_and(Estimator::may_not_last)
     }
 
     /// So much is lost, and not in one stretch, that it may be chance's or a policer's.

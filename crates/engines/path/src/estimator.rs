@@ -37,8 +37,8 @@ pub trait Estimator {
         false
     }
 
-    /// Whether a test of the answer came at a lower rate in the end, and what held it back cannot be
-    /// told: the answer may not last.
+    /// Whether a test of the answer came at a lower rate in the end, and what held it back cannot
+    /// be told: the answer may not last.
     fn may_not_last(&self) -> bool {
         false
     }

@@ -112,7 +112,8 @@ impl Pair<'_> {
         self.has_dead_stream(direction) || self.stops_after_a_volume(direction)
     }
 
-    /// Whether only one version's streams each stopped after the same bytes, and that one lost more.
+    /// Whether only one version's streams each stopped after the same bytes, and that one lost
+    /// more.
     fn stops_after_a_volume(&self, direction: Direction) -> bool {
         let lost = |result| share(result, direction).map_or(0.0, |share| share.part as f64 / share.of as f64);
         match (self.f4.volume, self.f6.volume) {

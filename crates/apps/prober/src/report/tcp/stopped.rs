@@ -5,9 +5,9 @@
 //! doubles that time each time (RFC 6298 §5.5): a path that only loses carries one of these. Each
 //! transfer of the direction has to stop, because something that ends connections ends each of
 //! them. Streams that agree to a twentieth in what they carried show it after two time-outs; others
-//! show it after fifteen, in which four have passed. **Biased** towards a transfer that only pauses:
-//! if one of a direction had a rate or a number of bytes to keep to, met an outage by the requests
-//! beside it, or an end did not run meanwhile, nothing is said of that direction.
+//! show it after fifteen, in which four have passed. **Biased** towards a transfer that only
+//! pauses: if one of a direction had a rate or a number of bytes to keep to, met an outage by the
+//! requests beside it, or an end did not run meanwhile, nothing is said of that direction.
 
 use netaware_probe::unrest::{self, Stall};
 use netaware_record::{Direction, Outcome};
