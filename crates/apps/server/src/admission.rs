@@ -10,7 +10,7 @@
 //! on the high side when they finish early, which is usual, and on the low side by up to half when
 //! they overrun into the slack of their lease.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use netaware_pool::Site;
 use netaware_units::{Mono, Span};
@@ -54,6 +54,11 @@ pub(crate) struct Admission {
     longest: Span,
     held: Vec<Reservation>,
     waiting: VecDeque<Waiting>,
+    /// Which reservation, counted from the first, a site was given last. Only sites that hold one
+    /// or wait are in it.
+    served: HashMap<Site, u64>,
+    /// Reservations given.
+    given: u64,
     notices: Vec<(SessionId, Notice)>,
 }
 
@@ -84,7 +89,15 @@ struct Waiting {
 
 impl Admission {
     pub(crate) fn new(slots: usize, longest: Span) -> Self {
-        Self { slots: slots.max(1), longest, held: Vec::new(), waiting: VecDeque::new(), notices: Vec::new() }
+        Self {
+            slots: slots.max(1),
+            longest,
+            held: Vec::new(),
+            waiting: VecDeque::new(),
+            served: HashMap::new(),
+            given: 0,
+            notices: Vec::new(),
+        }
     }
 
     /// Takes a place in the queue. `token` names the reservation that will come of it. A session
@@ -182,26 +195,33 @@ impl Admission {
                 may_idle: IDLE,
             });
             self.notices.push((next.session, Notice::Admitted { reservation: next.token, lease }));
+            self.given += 1;
+            self.served.insert(next.site, self.given);
         }
+        let here: HashSet<Site> =
+            self.held.iter().map(|it| it.site).chain(self.waiting.iter().map(|it| it.site)).collect();
+        self.served.retain(|site, _| here.contains(site));
         self.tell_places(now);
     }
 
     /// Those that wait, by their place in `waiting`, in the order in which it will be their turn:
     /// the first of each site, then the second of each, and so on. What a site holds counts as its
-    /// first.
+    /// first. Of sites, one that was not served yet comes first, then the one that was served longest
+    /// ago.
     fn order(&self) -> Vec<usize> {
         let mut asked: HashMap<Site, usize> = HashMap::new();
         for held in &self.held {
             *asked.entry(held.site).or_default() += 1;
         }
-        let mut ranked: Vec<(usize, usize)> = Vec::with_capacity(self.waiting.len());
+        let mut ranked: Vec<(usize, u64, usize)> = Vec::with_capacity(self.waiting.len());
         for (n, waiting) in self.waiting.iter().enumerate() {
             let before = asked.entry(waiting.site).or_default();
-            ranked.push((*before, n));
+            let served = if *before == 0 { self.served.get(&waiting.site).copied().unwrap_or(0) } else { 0 };
+            ranked.push((*before, served, n));
             *before += 1;
         }
         ranked.sort_unstable();
-        ranked.into_iter().map(|(_, n)| n).collect()
+        ranked.into_iter().map(|(.., n)| n).collect()
     }
 
     /// When it will be the turn of each that waits, in the order of [`Self::order`].
@@ -409,6 +429,11 @@ mod tests {
         assert_eq!(of_201, Some((s(201), Notice::Queued { place: 3, expected_wait: wait })), "one of each");
         let admitted_next = leave(&mut queue, 1, 0);
         assert_eq!(admitted_next[0], admitted(200, 40));
+        let others_turn = leave(&mut queue, 2, 200);
+        assert_eq!(others_turn[0].0, s(1), "one after the other");
+        queue.reserve(at(3), s(202), site(3), Span::from_secs(10), token(202));
+        let of_202 = queue.notices().into_iter().find(|(session, _)| *session == s(202));
+        assert!(matches!(of_202, Some((_, Notice::Queued { place: 1, .. }))), "{of_202:?}");
     }
 
     #[test]

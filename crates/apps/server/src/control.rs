@@ -27,7 +27,7 @@ use crate::framing::Frames;
 use crate::opening;
 use crate::outbox::Outbox;
 use crate::plan::Refusal;
-use crate::pools::told;
+use crate::pools::{Eviction, Stranger, told};
 use crate::random;
 use crate::rig::{self, Rig};
 use crate::roster::Guest;
@@ -49,7 +49,7 @@ pub(crate) async fn serve<S>(
     context: Arc<Context>,
     stream: S,
     Ends { local, peer, round_trip, is_encrypted }: Ends,
-    stranger: Place,
+    stranger: Stranger,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -72,7 +72,8 @@ pub(crate) async fn serve<S>(
         plans: HashMap::new(),
         ticket: None,
         told_siblings_at: None,
-        place: stranger,
+        place: stranger.place,
+        eviction: stranger.eviction,
         is_enrolled: false,
         peer,
         local,
@@ -99,6 +100,8 @@ struct Control<'a> {
     told_siblings_at: Option<Mono>,
     /// Among the strangers, then among the sessions; only held, and free again when it is dropped.
     place: Place,
+    /// Of the place among the strangers.
+    eviction: Eviction,
     is_enrolled: bool,
     peer: SocketAddr,
     local: SocketAddr,
@@ -144,6 +147,7 @@ impl Control<'_> {
                 read = reader.read(&mut buf), if is_connected => Turn::Read(read),
                 wrote = writer.write(self.outbox.waiting()), if is_connected && !self.outbox.is_empty() => Turn::Wrote(wrote),
                 Some(event) = inbox.recv() => Turn::Event(event),
+                () = self.eviction.happened(), if !self.is_enrolled => Turn::Event(Event::SessionEvicted),
                 () = until(deadline) => Turn::Timer,
                 () = sleep(LOOKS_EVERY.to_std()) => Turn::Look,
                 () = raised(&mut stopping), if !has_stopped => Turn::Stopping,

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use netaware_io::options;
 use netaware_io::tcp_info::TcpInfo;
-use netaware_pool::Place;
 use netaware_units::Span;
 use netaware_wire::control::{ErrorCode, ServerMessage};
 use netaware_wire::preface::{ATTACH_LEN, Attach, PREFACE_LEN, Preface, PrefaceError, REFUSED, Role};
@@ -23,15 +22,21 @@ use tokio_rustls::TlsAcceptor;
 use crate::context::Context;
 use crate::control::{self, Ends};
 use crate::event::{Event, Welcome};
+use crate::pools::Stranger;
 use crate::{http, web};
 
 /// Serves a connection to its end, or to where its session takes over.
-pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream, peer: SocketAddr, place: Place) {
+pub(crate) async fn serve(
+    context: Arc<Context>,
+    mut stream: TcpStream,
+    peer: SocketAddr,
+    stranger: Stranger,
+) {
     let mut head = Vec::with_capacity(PREFACE_LEN);
     // Patience over: close without a word, whoever it was.
     if let Some(tls) = &context.tls {
         match timeout(OPENING_PATIENCE, begins_encrypted(&stream)).await {
-            Ok(true) => return serve_encrypted(&context, tls, stream, peer, place).await,
+            Ok(true) => return serve_encrypted(&context, tls, stream, peer, stranger).await,
             Ok(false) => {}
             Err(_) => return,
         }
@@ -51,8 +56,13 @@ pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream, peer: So
                 // Answers are short and somebody waits for each.
                 options::prepare_control(&stream);
                 let round_trip = TcpInfo::round_trip(&stream).unwrap_or_default();
-                control::serve(context, stream, Ends { local, peer, round_trip, is_encrypted: false }, place)
-                    .await;
+                control::serve(
+                    context,
+                    stream,
+                    Ends { local, peer, round_trip, is_encrypted: false },
+                    stranger,
+                )
+                .await;
             }
         }
         Opening::Attach(role, attach) => hand_over(&context, stream, peer, role, attach).await,
@@ -65,7 +75,7 @@ pub(crate) async fn serve(context: Arc<Context>, mut stream: TcpStream, peer: So
             context.warn(peer, "address not in an allowed network");
         }
         Opening::Http if context.tls.is_some() => web::to_encryption(stream, &head, &context.names).await,
-        Opening::Http => web::serve(context, stream, peer, place, head).await,
+        Opening::Http => web::serve(context, stream, peer, stranger, head).await,
         Opening::Foreign => {}
     }
 }
@@ -83,7 +93,7 @@ async fn serve_encrypted(
     tls: &TlsAcceptor,
     stream: TcpStream,
     peer: SocketAddr,
-    place: Place,
+    stranger: Stranger,
 ) {
     if !context.config.admits(peer.ip()) {
         return context.warn(peer, "address not in an allowed network");
@@ -94,7 +104,7 @@ async fn serve_encrypted(
         matches!(read_opening(&mut stream, &mut head).await, Opening::Http).then_some(stream)
     });
     if let Ok(Some(stream)) = opened.await {
-        web::serve(Arc::clone(context), stream, peer, place, head).await;
+        web::serve(Arc::clone(context), stream, peer, stranger, head).await;
     }
 }
 

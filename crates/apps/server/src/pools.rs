@@ -1,7 +1,10 @@
 //! What strangers take and all share: each of these is a pool with a share for each host and site
 //! ([`netaware_pool`]).
 
-use netaware_pool::{AtShare, Full, Limits, Places};
+use std::net::IpAddr;
+
+use netaware_pool::{AtShare, Full, Limits, Place, Places, Standing};
+use tokio::sync::watch;
 
 use crate::channel::MOST_CHANNELS;
 use crate::config::Config;
@@ -11,7 +14,7 @@ use crate::config::Config;
 pub(crate) struct Pools {
     /// Connections that have not said yet what they want. They are brief, so that a newcomer takes
     /// the place of the oldest one of its own host rather than being refused.
-    pub(crate) strangers: Places,
+    strangers: Places,
     /// Control sessions.
     pub(crate) sessions: Places,
     /// Latency tests, and further connections of one.
@@ -39,9 +42,42 @@ impl Pools {
             }),
             sessions: long_held(sessions, per_address, per_address.saturating_mul(2)),
             echoes: long_held(echoes, echoes.div_ceil(4), echoes.div_ceil(2)),
-            channels: long_held(MOST_CHANNELS, MOST_CHANNELS / 4, MOST_CHANNELS / 2),
+            // One page may use all of them; another address gets one as soon as it asks.
+            channels: long_held(MOST_CHANNELS, MOST_CHANNELS, MOST_CHANNELS),
             streams: long_held(MAX_STREAMS_IN_ALL, MAX_STREAMS_PER_HOST, MAX_STREAMS_PER_SITE),
         }
+    }
+}
+
+/// The place of a connection that has not said yet what it wants.
+#[derive(Debug)]
+pub(crate) struct Stranger {
+    pub(crate) place: Place,
+    pub(crate) eviction: Eviction,
+}
+
+/// Tells that a place was taken away. Cloned freely.
+#[derive(Debug, Clone)]
+pub(crate) struct Eviction(watch::Receiver<bool>);
+
+impl Eviction {
+    /// Waits until the place is taken away; for ever if it was given back before.
+    pub(crate) async fn happened(&mut self) {
+        if self.0.wait_for(|is_evicted| *is_evicted).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+impl Pools {
+    /// A place for a connection that has just been accepted.
+    pub(crate) fn stranger(&self, from: IpAddr) -> Result<Stranger, Full> {
+        let (tell, told) = watch::channel(false);
+        let evict = move || {
+            tell.send_replace(true);
+        };
+        let place = self.strangers.enter(from, Standing::Unproven, evict)?;
+        Ok(Stranger { place, eviction: Eviction(told) })
     }
 }
 
@@ -66,11 +102,8 @@ const MAX_STREAMS_PER_SITE: usize = 1560;
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use netaware_pool::{Place, Standing};
 
     use super::*;
 

@@ -10,12 +10,11 @@ use netaware_io::clock;
 use netaware_io::options::ConnectError;
 use netaware_io::probe_socket::{ProbeSocket, Stamping};
 use netaware_io::stop::StopFlag;
-use netaware_pool::Standing;
 use netaware_tls::{Fingerprint, Identity};
 use netaware_units::Span;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::bind::{self, BindError, Door};
@@ -249,21 +248,18 @@ async fn accept(context: Arc<Context>, listener: TcpListener, alive: mpsc::Sende
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                let evicted = Arc::new(Notify::new());
-                let tell = Arc::clone(&evicted);
-                let entered =
-                    context.pools.strangers.enter(peer.ip(), Standing::Unproven, move || tell.notify_one());
-                match entered {
-                    Ok(place) => {
+                match context.pools.stranger(peer.ip()) {
+                    Ok(stranger) => {
                         let (context, alive) = (Arc::clone(&context), alive.clone());
                         tokio::spawn(async move {
                             let _alive = alive;
                             let warned = Arc::clone(&context);
+                            let mut eviction = stranger.eviction.clone();
                             // Whoever has become a session is no stranger any more and is not
                             // evicted.
                             tokio::select! {
-                                () = opening::serve(context, stream, peer, place) => {}
-                                () = evicted.notified() => {
+                                () = opening::serve(context, stream, peer, stranger) => {}
+                                () = eviction.happened() => {
                                     warned.warn(peer, "others needed the place of this idle connection");
                                 }
                             }

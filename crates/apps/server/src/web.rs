@@ -45,7 +45,6 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use netaware_io::tcp_info::TcpInfo;
-use netaware_pool::Place;
 use netaware_units::Span;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -55,6 +54,7 @@ use crate::context::Context;
 use crate::link::Link;
 use crate::names::Names;
 use crate::opening::{part, parting_within};
+use crate::pools::Stranger;
 pub(crate) use echo::Consent;
 use head::Head;
 use origin::Origin;
@@ -73,7 +73,7 @@ struct Connection {
     /// As the system knew it when the connection began; zero where it does not tell.
     round_trip: Span,
     /// Among the strangers, until a session takes it.
-    place: Arc<Mutex<Option<Place>>>,
+    stranger: Arc<Mutex<Option<Stranger>>>,
     is_encrypted: bool,
     leave: data::Leave,
 }
@@ -84,7 +84,7 @@ pub(crate) async fn serve<L: Link>(
     context: Arc<Context>,
     link: L,
     peer: SocketAddr,
-    place: Place,
+    stranger: Stranger,
     read: Vec<u8>,
 ) {
     let Ok(local) = link.socket().local_addr() else { return };
@@ -94,12 +94,12 @@ pub(crate) async fn serve<L: Link>(
     {
         return data::hand_over(&context, link, local, peer, &head).await;
     }
-    let place = Arc::new(Mutex::new(Some(place)));
+    let stranger = Arc::new(Mutex::new(Some(stranger)));
     let (leave, mut left) = data::Leave::new();
     let is_encrypted = L::IS_ENCRYPTED;
     let round_trip = TcpInfo::round_trip(link.socket()).unwrap_or_default();
     let connection =
-        Connection { context: context.clone(), local, peer, round_trip, place, is_encrypted, leave };
+        Connection { context: context.clone(), local, peer, round_trip, stranger, is_encrypted, leave };
     let router = router(connection);
     let mut server = hyper::server::conn::http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(IDLE).max_buf_size(64 << 10);

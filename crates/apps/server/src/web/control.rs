@@ -15,14 +15,15 @@ use super::{Connection, problem};
 use crate::control::{self, Ends};
 
 pub(super) async fn open(State(connection): State<Connection>, upgrade: WebSocketUpgrade) -> Response {
-    let place = connection.place.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some(place) = place else {
+    let stranger = connection.stranger.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(stranger) = stranger else {
         return problem(StatusCode::CONFLICT, "this connection has opened a session already");
     };
     let Connection { context, local, peer, round_trip, is_encrypted, .. } = connection;
     bounded(upgrade, frame::MAX_FRAME).on_upgrade(async move |socket| {
         let (ours, theirs) = tokio::io::duplex(PIPE);
-        let session = control::serve(context, theirs, Ends { local, peer, round_trip, is_encrypted }, place);
+        let session =
+            control::serve(context, theirs, Ends { local, peer, round_trip, is_encrypted }, stranger);
         tokio::join!(session, carry(socket, ours));
     })
 }

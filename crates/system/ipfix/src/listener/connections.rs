@@ -92,11 +92,10 @@ impl Place {
     }
 }
 
-/// One address does not hold them all; when all are taken, a newcomer takes one from an address
-/// that holds at least two more.
+/// Many exporters may share one address. When all places are taken, a newcomer takes one from an
+/// address that holds at least two more.
 fn limits(all: usize) -> Limits {
-    let (per_host, per_site) = ((all / 2).max(1), (all - all / 4).max(1));
-    Limits { all, reserved: 0, per_host, per_site, at_share: AtShare::Refuse }
+    Limits { all, reserved: 0, per_host: all, per_site: all, at_share: AtShare::Refuse }
 }
 
 impl Drop for Place {
