@@ -206,8 +206,8 @@ impl Admission {
 
     /// Those that wait, by their place in `waiting`, in the order in which it will be their turn:
     /// the first of each site, then the second of each, and so on. What a site holds counts as its
-    /// first. Of sites, one that was not served yet comes first, then the one that was served longest
-    /// ago.
+    /// first. Of sites, one that was not served yet comes first, then the one that was served
+    /// longest ago.
     fn order(&self) -> Vec<usize> {
         let mut asked: HashMap<Site, usize> = HashMap::new();
         for held in &self.held {
