@@ -64,7 +64,7 @@ impl Eviction {
     /// Waits until the place is taken away; for ever if it was given back before.
     pub(crate) async fn happened(&mut self) {
         if self.0.wait_for(|is_evicted| *is_evicted).await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }
