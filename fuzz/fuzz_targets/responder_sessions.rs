@@ -18,6 +18,7 @@ mod responder {
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::{arbitrary, fuzz_target};
+use netaware_pool::Site;
 use netaware_record::{Direction, HostInfo, ReceiverTick, TcpEnd};
 use netaware_units::{ByteCount, Mono, Span};
 use netaware_wire::control::{
@@ -31,6 +32,11 @@ use responder::plan::Refusal;
 use responder::session::{Action, Rules, Session, WIND_DOWN};
 // The files name each other by their place in their own crate.
 use responder::{admission, plan};
+
+/// Each prober asks from a site of its own.
+fn site(who: u8) -> Site {
+    Site::of(std::net::IpAddr::from([192, 0, 2, who]))
+}
 
 const SECRET: &[u8] = b"secret";
 
@@ -188,6 +194,7 @@ impl Owner<'_> {
             if line.session.deadline().is_some_and(|due| due <= self.now) {
                 line.session.wake(self.now);
             }
+            self.queue.look(self.now, line.id, !line.tests.is_empty(), line.session.may_idle(self.now));
         }
     }
 
@@ -231,7 +238,7 @@ impl Owner<'_> {
             Action::Enrol => line.session.enrolled(now, Ok(HostInfo::default())),
             Action::Reserve { join: Some(token), .. } => self.queue.join(now, line.id, token),
             Action::Reserve { expected, join: None } => {
-                self.queue.reserve(now, line.id, expected, Token([who as u8 + 100; 16]));
+                self.queue.reserve(now, line.id, site(who as u8), expected, Token([who as u8 + 100; 16]));
             }
             Action::Leave => self.queue.leave(now, line.id),
             Action::Prepare { test, .. } => {
@@ -270,7 +277,7 @@ impl Owner<'_> {
         self.pass(WIND_DOWN);
         self.carry_out_all();
         assert!(self.lines.iter().all(|line| line.closed), "still open after the wind-down");
-        self.queue.reserve(self.now, SessionId(7), Span::from_secs(1), Token([7; 16]));
+        self.queue.reserve(self.now, SessionId(7), site(7), Span::from_secs(1), Token([7; 16]));
         let told = self.queue.notices();
         assert!(matches!(told[..], [(SessionId(7), Notice::Admitted { .. })]), "a place is still taken: {told:?}");
     }

@@ -106,7 +106,16 @@ pub(super) fn follow(
             // The interval stays what was asked for. A turn that could not begin, or has no use for
             // its time, is over at once, and so would be all that follow. A session that is over
             // has no turn to wait for.
+            if until - clock::now() <= LONGEST_UNUSED {
+                wait(until, &over);
+                continue;
+            }
+            // The responder ends a reservation that is held and not used, and others may have it.
+            lane::release_all(lanes);
             wait(until, &over);
+            if to_come > 1 && !stop.is_raised() && clock::now() < end {
+                lane::reserve_all(lanes, needed * (to_come - 1), stop, watch);
+            }
         }
         lane::release_all(lanes);
     }
