@@ -314,7 +314,7 @@ fn of_stamp_with_a_key<'a>(to: SocketAddr, key: &'a Key, other: &'a Key) -> Vec<
 
 #[test]
 fn a_victim_whose_address_is_forged_is_sent_no_more_bytes_than_the_forger_sent() {
-    let [key, other] = [&b"sesame"[..], b"mustard"].map(|key| Key::new(key).unwrap());
+    let [key, other] = [&b"sesame"[..], &b"mustard"[..]].map(|key| Key::new(key).unwrap());
     let stamps = [free_port(), free_port()];
     let [stamp, keyed_stamp] = stamps.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let responder = Responder::start(Config { stamp: Some(stamps[0]), ..Config::default() });
