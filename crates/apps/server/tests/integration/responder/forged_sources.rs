@@ -130,7 +130,7 @@ fn measure(attacks: &mut [Attack<'_>], mut stay: impl FnMut()) {
     println!(
         "| from an address that has proven nothing | bytes in | bytes out | out : in |\n|---|---|---|---|"
     );
-    for Attack { name, draws, victims, .. } in attacks.iter() {
+    for Attack { name, draws, victims, .. } in &*attacks {
         let (mut sent, mut drawn) = (0, 0);
         for victim in victims {
             let [datagrams, bytes] = victim.drawn();
