@@ -2,7 +2,7 @@
 //! of datagram, from addresses that have proven nothing.
 //!
 //! The victims' own sockets stand for forged sources: the socket cannot tell the two apart. They
-//! count what comes and never answer it. The table that is printed is the one in SECURITY.md.
+//! count what comes and never answer it. SECURITY.md has the table.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
