@@ -26,17 +26,19 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn every_test_that_the_page_of_bad_input_names_is_there() {
+    fn every_test_that_the_pages_of_bad_input_and_security_name_is_there() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let page = fs::read_to_string(root.join("docs/bad-input.md")).unwrap();
-        let named: Vec<&str> =
-            page.split('`').skip(1).step_by(2).filter(|word| word.matches('_').count() > 2).collect();
-        assert!(named.len() > 30, "{named:?}");
         let mut sources = String::new();
         collect(&root.join("crates"), &mut sources);
-        let absent: Vec<&&str> =
-            named.iter().filter(|name| !sources.contains(&format!("fn {name}("))).collect();
-        assert!(absent.is_empty(), "{absent:?}");
+        for page in ["docs/bad-input.md", "SECURITY.md"] {
+            let text = fs::read_to_string(root.join(page)).unwrap();
+            let named: Vec<&str> =
+                text.split('`').skip(1).step_by(2).filter(|word| word.matches('_').count() > 2).collect();
+            assert!(named.len() > 30, "{page}: {named:?}");
+            let absent: Vec<&&str> =
+                named.iter().filter(|name| !sources.contains(&format!("fn {name}("))).collect();
+            assert!(absent.is_empty(), "{page}: {absent:?}");
+        }
     }
 
     fn collect(folder: &Path, into: &mut String) {

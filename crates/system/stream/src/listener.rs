@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -46,6 +46,8 @@ type Came = Queue<(DualStream, SocketAddr)>;
 struct Hall {
     options: Options,
     streams: Mutex<HashMap<Token, Weak<Shared>>>,
+    /// The places of these streams. Each stream holds its own.
+    places: Places,
     /// Streams that nobody has accepted, and where an event loop waits for them.
     waiting: Mutex<(usize, Option<Readiness>)>,
     /// Connections whose opening is being read. A newcomer takes the place of an older one.
@@ -101,15 +103,7 @@ impl DualListener {
     }
 
     fn serve(sockets: Vec<TcpListener>, options: Options) -> io::Result<Self> {
-        let hall = Arc::new(Hall {
-            options,
-            streams: Mutex::new(HashMap::new()),
-            waiting: Mutex::new((0, None)),
-            opening: Places::new(OPENING),
-            reading: Places::new(READING),
-            closed: AtomicBool::new(false),
-            policy: Mutex::new(Policy { rules: options.policy, callback: None }),
-        });
+        let hall = Arc::new(Hall::new(options, STREAMS));
         let came = Arc::new(Queue::new(BACKLOG));
         let addresses: io::Result<Vec<SocketAddr>> = sockets.iter().map(TcpListener::local_addr).collect();
         let mut listener =
@@ -200,6 +194,19 @@ impl Drop for DualListener {
 }
 
 impl Hall {
+    fn new(options: Options, streams: Limits) -> Self {
+        Self {
+            options,
+            streams: Mutex::new(HashMap::new()),
+            places: Places::new(streams),
+            waiting: Mutex::new((0, None)),
+            opening: Places::new(OPENING),
+            reading: Places::new(READING),
+            closed: AtomicBool::new(false),
+            policy: Mutex::new(Policy { rules: options.policy, callback: None }),
+        }
+    }
+
     fn policy(&self) -> MutexGuard<'_, Policy> {
         self.policy.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -254,9 +261,9 @@ impl Hall {
         tell: &Came,
     ) -> io::Result<()> {
         let opening = opening::read(&mut connection, OPENING_PATIENCE)?;
-        // From here on it is a stream's, which nobody takes away.
+        // From here on it is a stream's, which has a place of another kind.
         drop(place);
-        match self.place_for(&opening) {
+        match self.place_for(&opening, from.ip()) {
             Err(why) => connection.write_all(&Welcome::Refused(why).emit()),
             Ok((shared, version, is_new)) => {
                 let (room, received) = {
@@ -286,7 +293,7 @@ impl Hall {
     /// The stream that a connection is for, the version of the framing, and whether the stream is
     /// made for it. One that is to be made may be there: an opener that got no welcome tries again
     /// over the other version.
-    fn place_for(&self, opening: &Opening) -> Result<(Arc<Shared>, u8, bool), Refusal> {
+    fn place_for(&self, opening: &Opening, from: IpAddr) -> Result<(Arc<Shared>, u8, bool), Refusal> {
         let version = opening.agreed().ok_or(Refusal::Version)?;
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let known = streams.get(&opening.stream).and_then(Weak::upgrade);
@@ -303,6 +310,14 @@ impl Hall {
                 let options = Options { policy: None, ..self.options };
                 let made = Shared::new(opening.stream, Side::Acceptor, options, [None, None]);
                 let shared = Arc::new(made.map_err(|_| Refusal::Busy)?);
+                let evicted = Arc::downgrade(&shared);
+                let end = move || {
+                    if let Some(shared) = evicted.upgrade() {
+                        shared.give_up(EVICTED);
+                    }
+                };
+                let place = self.places.enter(from, Standing::Unproven, end);
+                shared.keep(place.map_err(|_| Refusal::Busy)?);
                 streams.insert(opening.stream, Arc::downgrade(&shared));
                 shared
             }
@@ -332,6 +347,56 @@ const OPENING: Limits =
 /// Places of threads are not taken away: an evicted connection's thread frees its own.
 const READING: Limits =
     Limits { all: 256, reserved: 0, per_host: 256, per_site: 256, at_share: AtShare::Refuse };
-const MOST_STREAMS: usize = 4096;
+/// A stream that runs goes on while its host holds no more than others do.
+const STREAMS: Limits =
+    Limits { all: 4096, reserved: 0, per_host: 1024, per_site: 2048, at_share: AtShare::Refuse };
+/// With those whose place was taken away, until the program lets go of them.
+const MOST_STREAMS: usize = STREAMS.all + STREAMS.all / 4;
+const EVICTED: &str = "all streams of the listener were taken, and another host needed one";
 const OPENING_PATIENCE: Span = Span::from_secs(5);
 const PAUSE: Span = Span::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opening(stream: u8) -> Opening {
+        Opening {
+            speaks: (1, 1),
+            join: Join::New,
+            ip: IpVersion::V4,
+            generation: 1,
+            room: 1000,
+            received: 0,
+            stream: Token([stream; 16]),
+        }
+    }
+
+    #[test]
+    fn one_host_cannot_hold_all_streams_of_a_listener() {
+        let limits = Limits { all: 4, reserved: 0, per_host: 2, per_site: 3, at_share: AtShare::Refuse };
+        let hall = Hall::new(Options::default(), limits);
+        let open = |stream: u8, host: u8| {
+            let from = IpAddr::from([192, 0, 2, host]);
+            hall.place_for(&opening(stream), from).map(|(shared, _, _)| shared)
+        };
+        let is_open = |shared: &Arc<Shared>| shared.lock().check().is_ok();
+        let greedy = [1, 2].map(|stream| open(stream, 1).unwrap());
+        assert_eq!(open(3, 1).map(|_| ()), Err(Refusal::Busy), "its share is used up");
+        let second = [4, 5].map(|stream| open(stream, 2).unwrap());
+        // All are taken: the host that holds most gives one up, the oldest.
+        let third = open(6, 3).unwrap();
+        let why = greedy[0].lock().check().unwrap_err().to_string();
+        assert_eq!(why, EVICTED);
+        assert!([&greedy[1], &second[0], &second[1], &third].into_iter().all(is_open));
+        let fourth = open(7, 4).unwrap();
+        assert!(!is_open(&second[0]));
+        assert_eq!(open(8, 5).map(|_| ()), Err(Refusal::Busy), "nobody holds more than one");
+        // Another connection of a stream takes no place, wherever it comes from.
+        let joins = Opening { join: Join::Existing, ip: IpVersion::V6, ..opening(6) };
+        assert!(hall.place_for(&joins, IpAddr::from([192, 0, 2, 9])).is_ok());
+        drop(third);
+        open(9, 5).expect("a place is free once nothing is left of its stream");
+        assert!([&greedy[1], &second[1], &fourth].into_iter().all(is_open));
+    }
+}

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, MutexGuard, OnceLock};
 
-use netaware_dual::{Peer, Setting, Side};
+use netaware_dual::{Peer, Setting, Side, Standing};
 use netaware_io::clock;
+use netaware_pool::Place;
 use netaware_record::IpVersion;
 use netaware_units::{Mono, Span};
 use netaware_wire::Token;
@@ -28,6 +29,9 @@ pub(crate) struct Shared {
     state: Led<State>,
     /// The program's own policy.
     pub(crate) judge: Judge,
+    /// Of an accepted stream: its place among those of the listener. It is free when nothing is
+    /// left of the stream.
+    place: OnceLock<Place>,
 }
 
 impl Shared {
@@ -44,7 +48,7 @@ impl Shared {
             ack_delay: ACK_DELAY,
         };
         let state = Led::new(State::new(setting, &options, clock::now())?)?;
-        Ok(Self { name, side, options, addresses, state, judge: Judge::default() })
+        Ok(Self { name, side, options, addresses, state, judge: Judge::default(), place: OnceLock::new() })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -69,6 +73,23 @@ impl Shared {
         self.lock().join(clock::now(), link, from, peer)?;
         self.call_back();
         Ok(())
+    }
+
+    /// The stream holds this place from now on.
+    pub(crate) fn keep(&self, place: Place) {
+        let _ = self.place.set(place);
+    }
+
+    /// Ends the stream at once; the program's next call fails with this reason.
+    pub(crate) fn give_up(&self, why: &str) {
+        let mut state = self.lock();
+        if state.failure.is_none() && state.stream.standing() == Standing::Open {
+            state.failure = Some(why.to_owned());
+            state.stream.abandon();
+            state.write(clock::now());
+        }
+        drop(state);
+        self.call_back();
     }
 
     /// Whoever waits looks again.

@@ -5,6 +5,9 @@ mod browser;
 mod channels;
 mod crowd;
 mod datagrams;
+// Loopback has more addresses than one on Linux alone.
+#[cfg(target_os = "linux")]
+mod forged_sources;
 mod header;
 mod openings;
 mod queue;

@@ -187,3 +187,29 @@ fn exporters_over_datagrams_are_bounded() {
     wait("all datagrams", || listener.totals().refused == 5 + 2 && heard.lock().unwrap().len() == 3);
     assert_eq!(listener.totals().exporters, 3);
 }
+
+#[test]
+fn a_victim_whose_address_is_forged_is_sent_nothing_by_a_listener_for_datagrams() {
+    let (listener, heard) = listen(&Options { udp: Some(ANY()), ..Options::default() });
+    let at = listener.address(Over::Udp).unwrap();
+    let mut message = Vec::new();
+    let mut emitter = Emitter::new(1, 512, Transport::Datagrams);
+    emitter.begin(NOW, &mut |_| {});
+    emitter.volume(&row(1), &mut |_| {});
+    emitter.finish(&mut |bytes| message.extend_from_slice(bytes));
+    // A whole message, its header alone, one that claims another length, no message, and nothing.
+    let mut longer = message.clone();
+    longer.push(0);
+    let kinds = [&message[..], &message[..16], &longer[..], &b"not this protocol"[..], &[]];
+    // The victim's own socket stands for a forged source.
+    let victim = UdpSocket::bind(ANY()).unwrap();
+    for _ in 0..100 {
+        for bytes in kinds {
+            victim.send_to(bytes, at).unwrap();
+        }
+        clock::sleep(Span::from_millis(1));
+    }
+    wait("a flow", || !heard.lock().unwrap().is_empty());
+    victim.set_read_timeout(Some(std::time::Duration::from_secs(3))).unwrap();
+    assert!(victim.recv(&mut [0; 2000]).is_err(), "it was sent something");
+}

@@ -2,6 +2,9 @@
 //! root and network namespaces.
 
 mod datagrams;
+// Loopback has more addresses than one on Linux alone.
+#[cfg(target_os = "linux")]
+mod forged_sources;
 mod loopback;
 mod netns_datagrams;
 mod netns_endurance;

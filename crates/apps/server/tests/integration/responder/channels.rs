@@ -215,7 +215,7 @@ fn what_does_not_fit_is_refused_by_name_and_the_session_goes_on() {
 }
 
 /// A binding request to `name`, with a proof of nonsense.
-fn forged(name: &str, tag: u8) -> Vec<u8> {
+pub(crate) fn forged(name: &str, tag: u8) -> Vec<u8> {
     let user = format!("{name}:evil");
     let padded = user.len().next_multiple_of(4);
     let length = (4 + padded + 24) as u16;
@@ -233,7 +233,7 @@ fn forged(name: &str, tag: u8) -> Vec<u8> {
 }
 
 /// Opens the channel of test 1, and gives the responder's end.
-fn signalled(speaker: &mut Speaker, theirs: &ChannelEnd) -> ChannelEnd {
+pub(crate) fn signalled(speaker: &mut Speaker, theirs: &ChannelEnd) -> ChannelEnd {
     speaker.say(&ClientMessage::Channel { test: 1, end: theirs.clone() });
     speaker.hear_until(|message| match message {
         ServerMessage::Channel { end, .. } => Some(end.clone()),
@@ -243,7 +243,7 @@ fn signalled(speaker: &mut Speaker, theirs: &ChannelEnd) -> ChannelEnd {
 
 /// A binding request as who was told the password signs it, which nominates its source above all
 /// others.
-fn signed(ours: &ChannelEnd, theirs: &ChannelEnd) -> Vec<u8> {
+pub(crate) fn signed(ours: &ChannelEnd, theirs: &ChannelEnd) -> Vec<u8> {
     let user = format!("{}:{}", ours.ufrag, theirs.ufrag);
     let hmac = str0m::crypto::from_feature_flags().sha1_hmac_provider;
     let mut bytes = vec![0; 1200];
