@@ -351,6 +351,9 @@ const LOOK: Span = Span::from_millis(50);
 /// Kept of one version and direction: a day with one every ten seconds.
 const MOST_POINTS: usize = 8640;
 
+/// A place that is not used for longer is given back meanwhile.
+const LONGEST_UNUSED: Span = Span::from_secs(5);
+
 #[cfg(test)]
 mod tests {
     use netaware_path::Bound;
