@@ -20,13 +20,16 @@ use super::browser::Browser;
 use super::channels::{forged, signalled, signed};
 use super::speaker::{Responder, Speaker, enter, set_up, udp};
 
+/// Makes the next datagram.
+type Make<'a> = Box<dyn FnMut(&mut Noise) -> Vec<u8> + 'a>;
+
 /// One kind of datagram.
 struct Attack<'a> {
     name: &'static str,
     to: SocketAddr,
     draws: Draws,
     /// Makes the next one.
-    make: Box<dyn FnMut(&mut Noise) -> Vec<u8> + 'a>,
+    make: Make<'a>,
     victims: Vec<Victim>,
 }
 
