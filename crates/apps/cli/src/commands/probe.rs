@@ -242,10 +242,10 @@ impl Probe {
         signals::listen_and(end, |_| ())
     }
 
-    /// What a probe without a collector needs: exporters, which are threads, read by what a
-    /// collector is known.
+    /// What a probe without a collector needs: the file that it reads, and by what a collector is
+    /// known, since exporters, which are threads, begin afterwards.
     fn alone_needs(&self) -> Confinement {
-        let reads = [&self.ca, &self.certificate, &self.certificate_key];
+        let reads = [&self.read, &self.ca, &self.certificate, &self.certificate_key];
         Confinement {
             reads: reads.into_iter().flatten().cloned().collect(),
             sockets: if self.read.is_some() { Vec::new() } else { sockets_of_clocks() },
@@ -443,10 +443,11 @@ mod tests {
 
     /// A probe reads what strangers send. One that is taken over has no file beside its buffers.
     #[test]
-    fn a_probe_keeps_its_buffers_and_what_it_knows_a_collector_by_and_no_other_file() {
+    fn a_probe_keeps_its_buffers_and_what_it_was_given_to_read_and_no_other_file() {
         let needs = |line: &str| probe(line).unwrap().alone_needs();
         let file = needs("--read f.pcap volume");
-        assert!(file.reads.is_empty() && file.writes.is_empty() && file.sockets.is_empty());
+        assert_eq!(file.reads, [PathBuf::from("f.pcap")]);
+        assert!(file.writes.is_empty() && file.sockets.is_empty());
         assert!(file.programs.is_none());
         let exporting = needs("--export tls://a --ca ca.pem volume");
         assert_eq!(exporting.reads, [PathBuf::from("ca.pem")]);
