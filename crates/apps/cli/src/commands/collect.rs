@@ -270,10 +270,10 @@ impl Run {
 fn confinement_of(config: &Config, folder: &Path) -> Confinement {
     let Files { reads, mut writes, database } = Files::of(config, folder);
     let beside = database.as_deref().map(confinement::folder_of);
-    writes.extend(beside);
-    for folder in &writes {
-        let _ = netaware_private::make_folder(folder);
+    for made in config.state.iter().chain(&beside) {
+        let _ = netaware_private::make_folder(made);
     }
+    writes.extend(beside);
     let scratch = netaware_confine::sqlite_scratch().into_iter().collect();
     Confinement { reads, writes, scratch, ..Confinement::default() }
 }

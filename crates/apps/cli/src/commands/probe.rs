@@ -213,14 +213,14 @@ impl Probe {
             (Some(file), _) => {
                 // Whoever made the file may be nobody's friend: it is read without a privilege.
                 let (file, seed) = (Replay::open(file)?, self.tasks.seed()?);
-                self.confine(&self.alone_needs(), &stop)?;
+                Self::confine(&self.alone_needs(), &stop)?;
                 let outlet = self.outlet(&stop)?;
                 self.drop_privileges(Keep::Nothing, &[])?;
                 self.alone(file, outlet, seed, &stop)
             }
             (None, true) => {
                 let (host, seed) = (self.host()?, self.tasks.seed()?);
-                self.confine(&self.alone_needs(), &stop)?;
+                Self::confine(&self.alone_needs(), &stop)?;
                 let outlet = self.outlet(&stop)?;
                 self.switch_stamps_on(host.interfaces().into_iter().take(1))?;
                 self.drop_privileges(Keep::RawSockets, &[])?;
@@ -232,7 +232,7 @@ impl Probe {
 
     /// Confines this program, which has opened all else. Threads come after that, those that hear
     /// signals being the first.
-    fn confine(&self, needs: &Confinement, stop: &StopFlag) -> anyhow::Result<()> {
+    fn confine(needs: &Confinement, stop: &StopFlag) -> anyhow::Result<()> {
         confinement::log(&needs.enter());
         let flag = stop.clone();
         let end = move |by| {
