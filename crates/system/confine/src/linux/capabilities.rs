@@ -1,7 +1,7 @@
 //! No program that is started gains a capability.
 //!
-//! `no_new_privs` alone forbids gaining any by a program's file (prctl(2), PR_SET_NO_NEW_PRIVS). The
-//! bounding set is emptied besides, where that is permitted: a program that root starts would
+//! `no_new_privs` alone forbids gaining any by a program's file (prctl(2), PR_SET_NO_NEW_PRIVS).
+//! The bounding set is emptied besides, where that is permitted: a program that root starts would
 //! otherwise have all of it. What this process holds itself it keeps, and gives back elsewhere.
 
 use std::io;

@@ -4,8 +4,8 @@
 //! whatever comes into it later, but a file that is replaced by a rename is another one. So what
 //! may be replaced is allowed by its folder.
 //!
-//! The rights are those of Linux 6.2 and later; earlier kernels enforce what they know. Not covered:
-//! what is open already, reading names and attributes (stat, access), changing permissions, and
+//! The rights are those of Linux 6.2 and later; earlier kernels enforce what they know. Not
+//! covered: what is open already, reading names and attributes (stat, access), changing permissions, and
 //! connecting to local sockets.
 
 use std::ffi::OsStr;
