@@ -11,7 +11,7 @@ use crate::shell::{cargo, output, run, works};
 ///
 /// The list of known vulnerabilities is a git repository elsewhere. If it is out of reach, that
 /// part cannot be checked: this is no failure, because it depends on the network and not on the
-/// change, and [`unchecked`] returns it for the last lines of the gate.
+/// change, and [`say_unchecked`] says it at the end.
 pub(crate) fn check() -> Result<()> {
     ensure_tool()?;
     run(&mut cargo(&["deny", "--locked", "check", "--hide-inclusion-graph", "licenses", "bans", "sources"]))?;
@@ -24,11 +24,11 @@ pub(crate) fn check() -> Result<()> {
     }
 }
 
-/// Returns what the last [`check`] could not check.
-pub(crate) fn unchecked() -> Option<&'static str> {
-    UNCHECKED
-        .load(Ordering::Relaxed)
-        .then_some("known vulnerabilities of the dependencies: their list could not be fetched")
+/// Says what the last [`check`] could not check, if there is something.
+pub(crate) fn say_unchecked() {
+    if UNCHECKED.load(Ordering::Relaxed) {
+        println!("NOT CHECKED: known vulnerabilities of the dependencies: their list could not be fetched");
+    }
 }
 
 static UNCHECKED: AtomicBool = AtomicBool::new(false);

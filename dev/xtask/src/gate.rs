@@ -67,9 +67,7 @@ pub(crate) fn run() -> Result<()> {
     eprint!("\n{}", summary(&done, watch.elapsed()));
     let tests = tests::gate_totals();
     println!("{tests}");
-    if let Some(what) = deny::unchecked() {
-        println!("NOT CHECKED: {what}");
-    }
+    deny::say_unchecked();
     let mut failed: Vec<String> =
         done.iter().filter(|done| done.failure.is_some()).map(|done| done.name.to_owned()).collect();
     failed.extend(tests.too_many_inconclusive());

@@ -72,7 +72,7 @@ fn main() -> anyhow::Result<()> {
         Task::Test => tests::all(),
         Task::Netns => tests::namespaces(),
         Task::Fuzz { seconds } => fuzz::run(seconds).map(drop),
-        Task::Deny => deny::check(),
+        Task::Deny => deny::check().inspect(|()| deny::say_unchecked()),
         Task::Purity => purity::prove(),
         Task::Bench { arguments } => shell::run(cargo_run("netaware-bench").args(arguments)),
         Task::Sim(sim) => sim::run(&sim),

@@ -42,7 +42,15 @@ impl LogQueue {
         let (queue, lines) = sync_channel(MAX_WAITING);
         let lost = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&lost);
-        thread::Builder::new().name("log".to_owned()).spawn(move || write_all(&lines, &counted, out))?;
+        let (ready, is_ready) = sync_channel(1);
+        thread::Builder::new().name("log".to_owned()).spawn(move || {
+            // It starts before a program is confined, and opens no file.
+            netaware_confine::forbid_files();
+            let _ = ready.send(());
+            write_all(&lines, &counted, out);
+        })?;
+        // A confinement that is entered now knows of it.
+        let _ = is_ready.recv();
         Ok(Self { queue, lost })
     }
 

@@ -25,6 +25,7 @@ mod arrival_file;
 mod cli;
 mod commands;
 mod config;
+mod confinement;
 mod exit;
 mod expect;
 mod flags;

@@ -30,6 +30,11 @@ impl KeyFolders {
         Self(folders)
     }
 
+    /// Each of them.
+    pub(crate) fn into_paths(self) -> impl Iterator<Item = PathBuf> {
+        self.0.into_iter()
+    }
+
     /// Whether a key may be there.
     pub(crate) fn may_hold(&self, key: &Path) -> bool {
         if key.components().any(|part| part == Component::ParentDir) {

@@ -17,6 +17,7 @@ pub mod config;
 mod controller;
 mod desk;
 mod export;
+mod files;
 mod foreign;
 mod http;
 mod instruct;
@@ -41,6 +42,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use collector::{Collector, StartError, Stopper};
 pub use config::{Config, Fault, ReadError, Start, folder_of};
 pub use controller::ApplyError;
+pub use files::Files;
 #[cfg(feature = "schema")]
 pub use http::derived_openapi;
 pub use http::{Answer, Client, ClientError, OPENAPI};

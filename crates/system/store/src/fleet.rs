@@ -262,6 +262,11 @@ pub fn without_password(place: &str) -> String {
     if place.contains("://") { clickhouse::without_password(place) } else { place.to_owned() }
 }
 
+/// Returns the file of the authority that a place at ClickHouse is known by (`?ca=FILE`).
+pub fn authority_of(place: &str) -> Option<PathBuf> {
+    if place.contains("://") { clickhouse::authority_of(place) } else { None }
+}
+
 /// A URL of something else is not taken for a file.
 fn path(place: &str) -> Result<&str, FleetError> {
     match place.split_once("://") {

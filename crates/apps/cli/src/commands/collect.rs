@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use netaware_collector::{Answer, Client, Collector, Config, Judge, Start, folder_of, plan};
+use netaware_collector::{Answer, Client, Collector, Config, Files, Judge, Start, folder_of, plan};
+use netaware_confine::Confinement;
 use netaware_store::fleet::without_password;
 
+use crate::confinement;
 use crate::exit::Exit;
 use crate::flags::key;
 use crate::flags::logging::Logging;
@@ -216,7 +218,11 @@ impl Apply {
 impl Run {
     fn run(&self) -> anyhow::Result<Exit> {
         self.logging.start()?;
-        let collector = Collector::start_as(load(&self.file.config)?, self.start()?)?;
+        let (mut config, start) = (load(&self.file.config)?, self.start()?);
+        config.lay_over(&start);
+        // Starting starts threads, which are to be confined as well.
+        confinement::log(&confinement_of(&config, &folder_of(&self.file.config)).enter());
+        let collector = Collector::start_as(config, start)?;
         let stopper = collector.stopper();
         let end = move |by| {
             tracing::info!("{by}: ending; what waits to be joined is settled");
@@ -259,7 +265,36 @@ impl Run {
     }
 }
 
+/// Makes the folders that it will write to, since a folder that is not there cannot be allowed. If
+/// one cannot be made, the collector says so when it starts.
+fn confinement_of(config: &Config, folder: &Path) -> Confinement {
+    let Files { reads, mut writes, database } = Files::of(config, folder);
+    let beside = database.as_deref().map(confinement::folder_of);
+    for made in config.state.iter().chain(&beside) {
+        let _ = netaware_private::make_folder(made);
+    }
+    writes.extend(beside);
+    let scratch = netaware_confine::sqlite_scratch().into_iter().collect();
+    Confinement { reads, writes, scratch, ..Confinement::default() }
+}
+
 fn say(text: &str) -> anyhow::Result<()> {
     let mut out = sink::stdout();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("stdout")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collector_starts_no_program_and_finds_its_folders_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::read("").unwrap();
+        config.settle(folder.path());
+        let confinement = confinement_of(&config, folder.path());
+        assert!(confinement.programs.is_none() && confinement.sockets.is_empty());
+        assert_eq!(confinement.writes.len(), 2, "state and store: {:?}", confinement.writes);
+        assert!(confinement.writes.iter().all(|path| path.is_dir()));
+    }
 }

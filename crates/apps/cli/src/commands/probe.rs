@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::{Context, anyhow, bail};
 use clap::{ArgGroup, Args, ValueEnum};
 use netaware_capture::{Keep, Merging, Options, drop_capabilities, drop_privileges, is_root, stamp_by_nic};
+use netaware_confine::{Confinement, Programs};
 use netaware_io::clock;
 use netaware_io::stop::StopFlag;
 use netaware_ipfix::Target;
@@ -28,6 +29,7 @@ use netaware_wire::packet::Tunnels;
 use self::export::Outlets;
 use self::print::Form;
 use self::tasks::TaskFlags;
+use crate::confinement;
 use crate::exit::Exit;
 use crate::flags::logging::Logging;
 use crate::flags::{key, quantity};
@@ -207,26 +209,58 @@ impl Probe {
         self.check()?;
         self.logging.start()?;
         let stop = StopFlag::new();
-        let flag = stop.clone();
-        let end = move |by| {
-            tracing::info!("{by}: ending; what was seen so far is reported");
-            flag.raise();
-        };
-        signals::listen_and(end, |_| ())?;
         match (&self.read, self.collector.is_empty()) {
             (Some(file), _) => {
                 // Whoever made the file may be nobody's friend: it is read without a privilege.
-                let (file, outlet, seed) = (Replay::open(file)?, self.outlet(&stop)?, self.tasks.seed()?);
+                let (file, seed) = (Replay::open(file)?, self.tasks.seed()?);
+                Self::confine(&self.alone_needs(), &stop)?;
+                let outlet = self.outlet(&stop)?;
                 self.drop_privileges(Keep::Nothing, &[])?;
                 self.alone(file, outlet, seed, &stop)
             }
             (None, true) => {
-                let (host, outlet, seed) = (self.host()?, self.outlet(&stop)?, self.tasks.seed()?);
+                let (host, seed) = (self.host()?, self.tasks.seed()?);
+                Self::confine(&self.alone_needs(), &stop)?;
+                let outlet = self.outlet(&stop)?;
                 self.switch_stamps_on(host.interfaces().into_iter().take(1))?;
                 self.drop_privileges(Keep::RawSockets, &[])?;
                 self.alone(host, outlet, seed, &stop)
             }
             (None, false) => self.in_fleet(&stop),
+        }
+    }
+
+    /// Confines this program, which has opened all else. Threads come after that, those that hear
+    /// signals being the first.
+    fn confine(needs: &Confinement, stop: &StopFlag) -> anyhow::Result<()> {
+        confinement::log(&needs.enter());
+        let flag = stop.clone();
+        let end = move |by| {
+            tracing::info!("{by}: ending; what was seen so far is reported");
+            flag.raise();
+        };
+        signals::listen_and(end, |_| ())
+    }
+
+    /// What a probe without a collector needs: the file that it reads, and by what a collector is
+    /// known, since exporters, which are threads, begin afterwards.
+    fn alone_needs(&self) -> Confinement {
+        let reads = [&self.read, &self.ca, &self.certificate, &self.certificate_key];
+        Confinement {
+            reads: reads.into_iter().flatten().cloned().collect(),
+            sockets: if self.read.is_some() { Vec::new() } else { sockets_of_clocks() },
+            ..Confinement::default()
+        }
+    }
+
+    /// What a probe of a fleet needs: its buffers, and this program for measurements, which are
+    /// programs of their own.
+    fn fleet_needs(folders: &[PathBuf]) -> Confinement {
+        Confinement {
+            writes: folders.to_vec(),
+            sockets: sockets_of_clocks(),
+            programs: Some(Programs::this_one("this program measures as a program of its own")),
+            ..Confinement::default()
         }
     }
 
@@ -365,6 +399,13 @@ impl Probe {
     }
 }
 
+/// Folders in which chronyd and ptp4l are asked: who asks has a socket beside theirs.
+fn sockets_of_clocks() -> Vec<PathBuf> {
+    let ptp4l = ["/var/run/ptp4lro", "/var/run/ptp4l"].into_iter().any(|socket| Path::new(socket).exists());
+    let of_ptp4l = ptp4l.then(|| PathBuf::from("/var/run"));
+    std::iter::once(PathBuf::from("/run/chrony")).chain(of_ptp4l).collect()
+}
+
 /// What this host's state says of the clock of a card: something only where ptp4l keeps that one,
 /// and never that it is the clock by which others of this host stamp.
 fn of_card(host: ClockState) -> ClockState {
@@ -398,6 +439,22 @@ mod tests {
         let tasks = probe("").unwrap().tasks.tasks();
         assert_eq!(tasks.len(), 1);
         assert!(matches!(&tasks[0].1.what, What::Volume { by, .. } if by.is_empty()));
+    }
+
+    /// A probe reads what strangers send. One that is taken over has no file beside its buffers.
+    #[test]
+    fn a_probe_keeps_its_buffers_and_what_it_was_given_to_read_and_no_other_file() {
+        let needs = |line: &str| probe(line).unwrap().alone_needs();
+        let file = needs("--read f.pcap volume");
+        assert_eq!(file.reads, [PathBuf::from("f.pcap")]);
+        assert!(file.writes.is_empty() && file.sockets.is_empty());
+        assert!(file.programs.is_none());
+        let exporting = needs("--export tls://a --ca ca.pem volume");
+        assert_eq!(exporting.reads, [PathBuf::from("ca.pem")]);
+        assert!(exporting.writes.is_empty() && exporting.programs.is_none());
+        let fleet = Probe::fleet_needs(&["buffer".into()]);
+        assert_eq!(fleet.writes, [PathBuf::from("buffer")]);
+        assert!(fleet.reads.is_empty() && fleet.programs.is_some(), "measurements are programs");
     }
 
     #[test]

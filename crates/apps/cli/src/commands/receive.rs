@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
+use netaware_confine::{Confinement, Report};
 use netaware_io::stop::StopFlag;
 use netaware_io::zone::{self, ZonedIp};
 use netaware_transfer::{Existing, Identity, ReceiveConfig, Receiver, Until};
@@ -78,6 +79,9 @@ pub(crate) struct Receive {
     /// text, or json: one object per line, first where it listens, then one for each transfer
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true, help_heading = OUTPUT)]
     format: TextOrJson,
+    /// Say on stderr what this program takes from itself before it listens
+    #[arg(short, long, help_heading = OUTPUT)]
+    verbose: bool,
     /// No progress
     #[arg(short, long, help_heading = OUTPUT)]
     quiet: bool,
@@ -91,6 +95,8 @@ impl Receive {
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let config = self.config()?;
         let fingerprint = config.identity.as_ref().map(Identity::fingerprint);
+        // Keys and certificates are read, and the listener's threads come next.
+        self.say(&self.confinement().enter());
         let receiver = Receiver::bind(config)?;
         let stop = StopFlag::new();
         let show = Arc::new(Show::new(self.format, self.quiet));
@@ -102,6 +108,18 @@ impl Receive {
         receiver.run(until, &stop, move |event| shown.show(event))?;
         let is_short = self.once && !show.has_completed();
         Ok(if is_short { Exit::NotMeasured } else { Exit::Done })
+    }
+
+    fn confinement(&self) -> Confinement {
+        Confinement { writes: vec![self.folder.clone()], ..Confinement::default() }
+    }
+
+    fn say(&self, report: &Report) {
+        if self.verbose {
+            for line in report.lines() {
+                eprintln!("{line}");
+            }
+        }
     }
 
     fn config(&self) -> anyhow::Result<ReceiveConfig> {
@@ -154,6 +172,16 @@ mod tests {
         let config = config("in -p 0 -B ::1 -B 127.0.0.1 --overwrite --max-transfers 3").unwrap();
         assert_eq!((config.port, config.bind.len(), config.max_transfers), (0, 2, 3));
         assert_eq!((config.existing, config.identity.is_none()), (Existing::Overwrite, true));
+    }
+
+    /// A receiver that is taken over has no file of its user's beside what comes.
+    #[test]
+    fn a_receiver_keeps_its_folder_and_no_other_file() {
+        let line = Line::try_parse_from(["x", "in", "--key-file", "key", "-v"]).unwrap().receive;
+        let confinement = line.confinement();
+        assert_eq!(confinement.writes, [PathBuf::from("in")]);
+        assert!(confinement.reads.is_empty() && confinement.scratch.is_empty());
+        assert!(confinement.programs.is_none() && line.verbose);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use netaware_confine::Confinement;
 use netaware_io::priority::Permits;
 use netaware_io::zone::{self, ZonedIp};
 use netaware_record::Record;
@@ -20,6 +21,7 @@ use netaware_wire::DEFAULT_PORT;
 use netaware_wire::control::MAX_STREAMS;
 use qrcode::render::unicode::Dense1x2;
 
+use crate::confinement;
 use crate::exit::Exit;
 use crate::flags::affinity;
 use crate::flags::logging::Logging;
@@ -152,6 +154,8 @@ impl Serve {
         self.logging.start()?;
         affinity::check(self.cpu_affinity.iter().copied())?;
         let server = Server::bind(self.config()?)?;
+        // Sockets, keys and certificates are open, and no thread serves anybody yet.
+        confinement::log(&self.confinement()?.enter());
         let stopper = server.stopper();
         let end = move |by| {
             tracing::info!("{by}: ending; running measurements end with what they have");
@@ -168,12 +172,24 @@ impl Serve {
         Ok(Exit::Done)
     }
 
+    /// Only results are written, and nothing is read again that was read at the start.
+    fn confinement(&self) -> anyhow::Result<Confinement> {
+        let Some(files) = self.result_files()? else { return Ok(Confinement::default()) };
+        let writes = [&files.own, &files.strangers].map(|file| confinement::folder_of(file)).into();
+        let scratch = netaware_confine::sqlite_scratch().into_iter().collect();
+        Ok(Confinement { writes, scratch, ..Confinement::default() })
+    }
+
     /// Without a name, where all other results are.
-    fn results(&self) -> anyhow::Result<Option<Arc<dyn Results>>> {
+    fn result_files(&self) -> anyhow::Result<Option<ResultFiles>> {
         let Some(file) = &self.results else { return Ok(None) };
         let is_named = !file.as_os_str().is_empty();
         let file = if is_named { file.clone() } else { netaware_store::default_path()? };
-        let files = ResultFiles { strangers: netaware_store::strangers_path(&file), own: file };
+        Ok(Some(ResultFiles { strangers: netaware_store::strangers_path(&file), own: file }))
+    }
+
+    fn results(&self) -> anyhow::Result<Option<Arc<dyn Results>>> {
+        let Some(files) = self.result_files()? else { return Ok(None) };
         // An owner who cannot keep results learns it now, before the first page sends one.
         for file in [&files.own, &files.strangers] {
             Store::open(file).with_context(|| format!("--results={}", file.display()))?;
@@ -379,6 +395,19 @@ mod tests {
             (ours.max_concurrent, ours.max_sessions, ours.max_sessions_per_address),
             (theirs.max_concurrent, theirs.max_sessions, theirs.max_sessions_per_address)
         );
+    }
+
+    /// A responder that is taken over writes to the folder of results at most.
+    #[test]
+    fn a_responder_keeps_no_file_but_the_results_that_it_was_told_to_keep() {
+        let nothing = serve("").unwrap().confinement().unwrap();
+        assert!(nothing.reads.is_empty() && nothing.writes.is_empty() && nothing.scratch.is_empty());
+        assert!(nothing.programs.is_none());
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().canonicalize().unwrap().join("results.db");
+        let kept = serve(&format!("--results={}", file.display())).unwrap().confinement().unwrap();
+        assert!(kept.reads.is_empty() && kept.programs.is_none());
+        assert!(kept.writes.iter().all(|path| Some(path.as_path()) == file.parent()), "{:?}", kept.writes);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use super::{
     Ages, BacklogGauge, Batch, DelayPoint, DelayQuery, Fleet, FleetError, FleetReader, Page, ProbeSummary,
     RowQuery, Settings, StoredRow, Taken, TaskSummary, Upkeep,
 };
-pub(super) use address::without_password;
+pub(super) use address::{authority_of, without_password};
 
 use address::Address;
 use find::Finder;

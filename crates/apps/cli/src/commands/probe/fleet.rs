@@ -46,6 +46,7 @@ impl Probe {
         }
         let folders: Vec<PathBuf> =
             self.collector.iter().map(|address| self.folder(&name, address)).collect();
+        Self::confine(&Self::fleet_needs(&folders), stop)?;
         self.drop_privileges(Keep::RawSockets, &folders)?;
         let identity = Identity {
             probe: name.clone(),

@@ -81,6 +81,12 @@ pub(in crate::fleet) fn without_password(place: &str) -> String {
     }
 }
 
+/// The file of `?ca=FILE`.
+pub(in crate::fleet) fn authority_of(place: &str) -> Option<PathBuf> {
+    let (_, options) = place.split_once('?')?;
+    options.strip_prefix("ca=").map(|path| PathBuf::from(decoded(path)))
+}
+
 fn host_and_port(text: &str, usual: u16) -> Option<(String, u16)> {
     let (host, port) = match text.rfind(']') {
         Some(end) => match text[end + 1..].strip_prefix(':') {
@@ -161,5 +167,8 @@ mod tests {
             assert_eq!(crate::fleet::without_password(place), shown);
             assert_eq!(crate::fleet::without_password(shown), shown, "a second time changes nothing");
         }
+        let authority = crate::fleet::authority_of;
+        assert_eq!(authority("clickhouses://me@ch/x?ca=/etc/a%20b.pem"), Some("/etc/a b.pem".into()));
+        assert_eq!([authority("clickhouse://ch/x"), authority("/a?ca=b")], [None, None]);
     }
 }
