@@ -134,6 +134,8 @@ pub(crate) struct Session<'a> {
     owner: Option<OwnerToken>,
     state: State,
     permit: Permit,
+    /// A test was opened since it was last asked whether the reservation is used.
+    has_opened: bool,
     header: HeaderFields,
     tests: BTreeMap<u32, Test>,
     actions: VecDeque<Action>,
@@ -173,6 +175,7 @@ impl<'a> Session<'a> {
             owner: None,
             state: State::Hello { until: now + HELLO_PATIENCE },
             permit: Permit::None,
+            has_opened: false,
             header: HeaderFields::default(),
             tests: BTreeMap::new(),
             actions: VecDeque::new(),

@@ -61,12 +61,13 @@ pub(super) fn follow(
     let turns = i64::try_from(followed.len().max(1)).unwrap_or(1);
     let share = follow.interval / turns;
     let asked = turn_time(request, follow, share);
-    let mut is_first = true;
+    let (mut is_first, mut has_place) = (true, true);
     while clock::now() < end && !stop.is_raised() && lanes.iter().any(Lane::is_alive) {
         // The first round has its place already; between rounds others have their chance.
         if !std::mem::take(&mut is_first) {
             let around = lease::around(lanes, i64::try_from(ways.len()).unwrap_or(1), 1);
             lane::reserve_all(lanes, follow.interval + request.time + around + SLACK, stop, watch);
+            has_place = true;
         }
         for (to_come, each) in (1..=turns).rev().zip(&mut followed) {
             let lane = &mut lanes[each.lane];
@@ -75,7 +76,12 @@ pub(super) fn follow(
             }
             let Some(time) = allowed(lane, asked) else { continue };
             let needed = time + lease::exchanges_at_most(lane.round_trip(), 1, MAX_VOLLEY_PATIENCE);
-            lane::keep_reserved(lanes, needed, needed * to_come, stop, watch);
+            if has_place {
+                lane::keep_reserved(lanes, needed, needed * to_come, stop, watch);
+            } else {
+                lane::reserve_again(lanes, needed * to_come, stop, watch);
+                has_place = true;
+            }
             let lane = &mut lanes[each.lane];
             if stop.is_raised() || !lane.is_alive() {
                 continue;
@@ -103,12 +109,19 @@ pub(super) fn follow(
             if sent > 0 {
                 each.tell(lane.version, began_at, watch);
             }
+            // The responder takes a place back that is not used, and gives it to the next.
+            if is_worth_releasing(until - clock::now()) {
+                lane::release_all(lanes);
+                has_place = false;
+            }
             // The interval stays what was asked for. A turn that could not begin, or has no use for
             // its time, is over at once, and so would be all that follow. A session that is over
             // has no turn to wait for.
             wait(until, &over);
         }
-        lane::release_all(lanes);
+        if std::mem::take(&mut has_place) {
+            lane::release_all(lanes);
+        }
     }
     for each in followed {
         let lane = &mut lanes[each.lane];
@@ -330,6 +343,12 @@ fn is_of_two_paths(answer: &Result<Estimate, NoFigure>) -> bool {
     }
 }
 
+/// Whether others have their chance meanwhile, if the next turn begins after so long: well before
+/// the responder finds that nobody uses the place.
+fn is_worth_releasing(wait: Span) -> bool {
+    wait > LONGEST_IDLE
+}
+
 /// Waits until then, or until the session or a person ends it.
 fn wait(until: Mono, stop: &StopFlag) {
     while clock::now() < until && !stop.is_raised() {
@@ -339,6 +358,8 @@ fn wait(until: Mono, stop: &StopFlag) {
 
 /// How often whoever waits looks whether it was stopped.
 const LOOK: Span = Span::from_millis(50);
+/// A place is kept for so long without a test; the responder takes it back after 10 s.
+const LONGEST_IDLE: Span = Span::from_secs(4);
 /// Kept of one version and direction: a day with one every ten seconds.
 const MOST_POINTS: usize = 8640;
 
@@ -350,6 +371,15 @@ mod tests {
     use super::super::{AvailableMethod, Estimation};
     use super::*;
     use crate::request::Target;
+
+    /// `--watch 60s` held the place unused until the responder took it back, and ended then.
+    #[test]
+    fn a_place_that_is_not_used_until_the_next_turn_is_given_back_before_the_responder_takes_it() {
+        let seconds = Span::from_secs;
+        for (wait, is_released) in [(-1, false), (0, false), (4, false), (5, true), (55, true)] {
+            assert_eq!(is_worth_releasing(seconds(wait)), is_released, "{wait} s");
+        }
+    }
 
     #[test]
     fn a_path_that_changed_once_is_not_told_as_changed_in_each_turn() {

@@ -582,6 +582,56 @@ fn a_session_over_a_round_trip_of_ten_seconds_is_not_ended_for_silence() {
     }
 }
 
+/// Short tests came and went between two looks, and so the reservation looked idle.
+#[test]
+fn a_test_that_was_over_before_anybody_looked_is_a_use_of_the_reservation() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    admit(&mut session, Span::from_secs(100));
+    assert!(!session.takes_use(T0));
+    run_one(&mut session);
+    assert!(session.takes_use(ms(10)));
+    session.ended(1, received(5));
+    deeds(&mut session);
+    assert!(!session.takes_use(ms(20)), "its use was told already");
+    run_one(&mut session);
+    session.ended(1, received(5));
+    deeds(&mut session);
+    assert!(session.takes_use(ms(30)));
+    assert!(!session.takes_use(ms(40)));
+}
+
+/// A prober waits for what a sender has left in the path's queues, and opens no test meanwhile.
+#[test]
+fn a_reservation_is_used_while_the_queues_of_its_last_test_drain() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    admit(&mut session, Span::from_secs(100));
+    session.note_drain(Span::from_secs(20));
+    assert!(session.takes_use(ms(19_999)));
+    assert!(!session.takes_use(ms(20_000)));
+}
+
+#[test]
+fn an_idle_reservation_is_taken_back_unless_a_test_was_opened_meanwhile() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    admit(&mut session, Span::from_secs(100));
+    run_one(&mut session);
+    session.noticed(ms(11_000), Notice::Idle);
+    assert_eq!(deeds(&mut session), [""; 0], "the notice was on its way");
+    session.ended(1, received(5));
+    assert_eq!(deeds(&mut session), ["finished 1 Complete"]);
+    session.noticed(ms(22_000), Notice::Idle);
+    assert_eq!(deeds(&mut session), ["error Lease", "leave"]);
+    session.noticed(ms(22_000), Notice::Idle);
+    assert_eq!(deeds(&mut session), [""; 0], "once is enough");
+    assert_eq!(tell(&mut session, ms(22_500), ClientMessage::Release), [""; 0]);
+    let expected = Span::from_secs(10);
+    let again = ClientMessage::Reserve { expected, join: None };
+    assert_eq!(tell(&mut session, ms(22_500), again), ["reserve"], "another one may be asked for");
+}
+
 #[test]
 fn whoever_leaves_while_waiting_leaves_the_queue() {
     let rules = rules(None);
