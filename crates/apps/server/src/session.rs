@@ -408,8 +408,12 @@ impl<'a> Session<'a> {
     /// Its place was taken away for somebody whose address holds fewer: running tests end with what
     /// they have.
     pub(crate) fn evicted(&mut self, now: Mono) {
-        self.say_error(ErrorCode::Busy, EVICTED, None);
-        self.depart(now, Ending::Refused(ErrorCode::Busy), None);
+        if matches!(self.state, State::Open { .. }) {
+            self.say_error(ErrorCode::Busy, EVICTED, None);
+            self.depart(now, Ending::Refused(ErrorCode::Busy), None);
+        } else {
+            self.turn_away(now, ErrorCode::Busy, EVICTED);
+        }
         self.close_when_empty();
     }
 
@@ -489,8 +493,8 @@ impl<'a> Session<'a> {
             return;
         }
         self.summary.ending = Some(ending);
-        let stopped = ending == Ending::Stopped;
-        self.halt_all(if stopped { Some(Outcome::Interrupted) } else { None }, |_| true);
+        let is_told = matches!(ending, Ending::Stopped | Ending::Refused(ErrorCode::Busy));
+        self.halt_all(is_told.then_some(Outcome::Interrupted), |_| true);
         self.state = State::Leaving { until: now + WIND_DOWN, farewell };
     }
 

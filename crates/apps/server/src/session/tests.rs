@@ -214,6 +214,35 @@ fn a_stranger_to_the_key_learns_nothing_from_mistakes() {
 }
 
 #[test]
+fn a_stranger_to_the_key_that_is_evicted_learns_nothing_and_a_session_hears_why_it_ends() {
+    for (key, greets, deeds_of_it) in [
+        (Some("k"), false, &["close"][..]),
+        (Some("k"), true, &["close"]),
+        (None, false, &["error Busy", "close"]),
+        (None, true, &["error Busy", "close"]),
+    ] {
+        let rules = rules(key);
+        let mut session = Session::new(&rules, T0, TOKEN, NONCE);
+        if greets {
+            session.received(T0, Ok(hello()));
+            deeds(&mut session);
+            session.enrolled(T0, Ok(HostInfo::default()));
+            deeds(&mut session);
+        }
+        session.evicted(T0);
+        assert_eq!(deeds(&mut session), deeds_of_it, "key {key:?}, greets {greets}");
+    }
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    admit(&mut session, Span::from_secs(100));
+    run_one(&mut session);
+    session.evicted(ms(10));
+    assert_eq!(deeds(&mut session), ["error Busy", "halt 1"]);
+    session.ended(1, received(5));
+    assert_eq!(deeds(&mut session), ["finished 1 Interrupted", "leave", "close"]);
+}
+
+#[test]
 fn mistakes_of_an_open_session_are_answered_and_only_so_many() {
     let rules = rules(None);
     let mut session = open_session(&rules);
