@@ -217,9 +217,9 @@ fn a_stranger_to_the_key_learns_nothing_from_mistakes() {
 fn a_stranger_to_the_key_that_is_evicted_learns_nothing_and_a_session_hears_why_it_ends() {
     for (key, greets, deeds_of_it) in [
         (Some("k"), false, &["close"][..]),
-        (Some("k"), true, &["close"]),
-        (None, false, &["error Busy", "close"]),
-        (None, true, &["error Busy", "close"]),
+        (Some("k"), true, &["close"][..]),
+        (None, false, &["error Busy", "close"][..]),
+        (None, true, &["error Busy", "close"][..]),
     ] {
         let rules = rules(key);
         let mut session = Session::new(&rules, T0, TOKEN, NONCE);
