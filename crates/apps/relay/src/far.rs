@@ -86,14 +86,14 @@ pub(crate) async fn serve(shared: &Arc<Shared>, far: Arc<Far>, doors: Doors) -> 
         };
         let admitted = far.allow.is_empty() || far.allow.iter().any(|network| network.contains(from.ip()));
         if !admitted {
-            warn!("{from} is turned away: not allowed");
+            shared.note_refusal(&from.to_string(), "not allowed");
             stream.shutdown(Shutdown::Both);
             continue;
         }
         let twin = stream.clone();
         let end = move || twin.shutdown(Shutdown::Both);
         let Ok(place) = strangers.enter(from.ip(), Standing::Unproven, end) else {
-            warn!("{from} is turned away: too many connections that have proven nothing");
+            shared.note_refusal(&from.to_string(), "too many connections that have proven nothing");
             stream.shutdown(Shutdown::Both);
             continue;
         };
@@ -126,13 +126,16 @@ async fn serve_one(shared: &Shared, far: &Far, stream: DualStream, from: SocketA
     let mut dual = match AsyncDualStream::new(stream.clone()) {
         Ok(dual) => dual,
         Err(why) => {
-            warn!("#{number}: {from} is turned away: {why}");
+            shared.note_refusal(&format!("#{number}: {from}"), &why.to_string());
             stream.shutdown(Shutdown::Both);
             return;
         }
     };
     let heard = speech::hear(&mut dual, shared.settings.key.as_ref()).await;
-    drop(stranger);
+    // Whoever has proven nothing keeps its place while the last words travel, or it could hold any
+    // number of streams meanwhile.
+    let has_proven = matches!(heard, Ok(Some(_)));
+    let _stranger = (!has_proven).then_some(stranger);
     let why: SpeechError = match heard {
         Ok(Some(heard)) => {
             let place = shared.places.clone().try_acquire_owned().ok().filter(|_| !shared.is_stopping());
@@ -161,7 +164,7 @@ async fn serve_one(shared: &Shared, far: &Far, stream: DualStream, from: SocketA
         Ok(None) => SpeechError::Refused(Verdict::NoProof),
         Err(why) => why,
     };
-    warn!("#{number}: {from} is turned away: {why}");
+    shared.note_refusal(&format!("#{number}: {from}"), &why.to_string());
     // The answer has to get there first; the near end lets go then.
     let _ = timeout(LETTING_GO.to_std(), let_go(&mut dual)).await;
     stream.shutdown(Shutdown::Both);
