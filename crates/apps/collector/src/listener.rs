@@ -136,9 +136,10 @@ impl Listener {
     }
 }
 
-/// Places that are held briefly: a newcomer takes that of an older connection.
+/// Places that are held briefly: a newcomer takes that of an older connection. A fleet may share
+/// one address, and so may all who come through a reverse proxy.
 fn brief(all: usize) -> Limits {
-    Limits { all, reserved: 0, per_host: all / 4, per_site: all / 2, at_share: AtShare::Evict }
+    Limits { all, reserved: 0, per_host: all / 2, per_site: all / 4 * 3, at_share: AtShare::Evict }
 }
 
 /// A quarter is kept for probes that have proven who they are; many may share one address.
@@ -152,3 +153,42 @@ const PROBES: Limits = Limits {
 /// First byte of a TLS record that begins a connection (RFC 8446 §5.1).
 const HANDSHAKE: u8 = 22;
 const METHODS: [&[u8]; 6] = [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS "];
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use netaware_pool::Pool;
+
+    use super::*;
+
+    const SHARED: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+    const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
+
+    /// Probes that had shown their key lost their places to the next ones of the same address while
+    /// the store was asked about them.
+    #[test]
+    fn a_fleet_behind_one_address_comes_back_whole() {
+        let mut probes = Pool::new(PROBES);
+        for n in 0..1000 {
+            let entered = probes.enter(SHARED, Standing::Unproven, n).unwrap();
+            assert_eq!(entered.evicted, None, "{n}");
+            probes.prove(entered.id);
+        }
+        assert_eq!(probes.len(), 1000);
+    }
+
+    #[test]
+    fn one_address_that_is_silent_leaves_half_of_the_brief_places_to_the_others() {
+        for all in [MOST_STRANGERS, MOST_GUESTS] {
+            let mut pool = Pool::new(brief(all));
+            for n in 0..2000 {
+                pool.enter(SHARED, Standing::Unproven, n).unwrap();
+            }
+            assert_eq!(pool.held_by_host(SHARED), all / 2);
+            for n in 0..all / 2 {
+                assert_eq!(pool.enter(OTHER, Standing::Unproven, n).unwrap().evicted, None, "{n}");
+            }
+        }
+    }
+}

@@ -65,7 +65,7 @@ where
 {
     let (reader, mut writer) = tokio::io::split(stream);
     let mut reader = BufReader::with_capacity(16 << 10, reader);
-    let joined = match greet(&shared, &mut reader, &mut writer, &peer).await {
+    let joined = match greet(&shared, &mut reader, &mut writer, &peer, &place).await {
         Ok(joined) => joined,
         Err(parting) => {
             shared.refused(&parting, peer.address);
@@ -73,7 +73,6 @@ where
             return;
         }
     };
-    place.prove();
     let Joined { probe, incarnation, id, inbox, part: ended, told } = joined;
     tracing::info!(probe = &*probe, peer = ?peer.address, "connected");
     let session = Session { shared: shared.clone(), probe: probe.clone(), incarnation, id };
@@ -146,6 +145,7 @@ async fn greet(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
     peer: &Peer,
+    place: &Place,
 ) -> Result<Joined, Parting> {
     let mut nonce = Token::default();
     getrandom::fill(&mut nonce.0).map_err(|why| refused(format!("no random numbers: {why}")))?;
@@ -168,6 +168,9 @@ async fn greet(
     };
     let theirs: Token = theirs.parse().map_err(|_| refused("the nonce is no token"))?;
     let ours = known(shared, &probe, (nonce, theirs), &proof, peer)?;
+    // Before the store is asked, which may take its time: when a collector starts, all probes of a
+    // fleet come at once, and many may share one address.
+    place.prove();
     let (probe, incarnation): (Arc<str>, Arc<str>) = (probe.into(), incarnation.into());
     let taken = highest(shared, &probe, &incarnation).await?;
     let (outbox, inbox) = mpsc::channel(OUTBOX);

@@ -669,9 +669,9 @@ pub(crate) fn connect_again(lanes: &mut [Lane], target: &Target) -> bool {
 }
 
 /// Makes sure that the responder's place is ours for another `needed`. Where the lease is too short
-/// for that, the place is given back and asked for again, for `rest`: others who wait have their
-/// turn first, and nothing that is still to come is refused. Returns whether that was so: tests
-/// that need the place have ended then.
+/// for that, or the place was unused for so long that somebody else has it, the place is given back
+/// and asked for again, for `rest`: others who wait have their turn first, and nothing that is
+/// still to come is refused. Returns whether that was so: tests that need the place have ended then.
 pub(crate) fn keep_reserved(
     lanes: &mut [Lane],
     needed: Span,
@@ -679,20 +679,25 @@ pub(crate) fn keep_reserved(
     stop: &StopFlag,
     watch: &mut Watch<'_>,
 ) -> bool {
-    let ends = lanes.iter().filter_map(|lane| lane.session.as_ref()?.reserved_until);
+    let ends = lanes.iter().filter_map(|lane| lane.session.as_ref()?.has_place_until());
     let Some(ends_at) = ends.min() else { return false };
     if stop.is_raised() || ends_at >= clock::now() + needed {
         return false;
     }
-    let alive: Vec<bool> = lanes.iter().map(Lane::is_alive).collect();
     release_all(lanes);
-    reserve_all(lanes, rest.max(needed), stop, watch);
+    reserve_again(lanes, rest.max(needed), stop, watch);
+    true
+}
+
+/// Gets the right to fill the path again after [`release_all`], in the middle of a measurement.
+pub(crate) fn reserve_again(lanes: &mut [Lane], expected: Span, stop: &StopFlag, watch: &mut Watch<'_>) {
+    let alive: Vec<bool> = lanes.iter().map(Lane::is_alive).collect();
+    reserve_all(lanes, expected, stop, watch);
     let were_alive = lanes.iter_mut().zip(alive).filter(|(_, was_alive)| *was_alive);
     for (lane, _) in were_alive.filter(|(lane, _)| stop.is_raised() && !lane.broke) {
         // Who is stopped while waiting has measured all the same.
         lane.result.unreachable = None;
     }
-    true
 }
 
 /// Gives the responder's place to whoever waits for it.

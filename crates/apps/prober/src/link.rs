@@ -19,7 +19,7 @@ use netaware_io::stop::StopFlag;
 use netaware_io::tcp_info::TcpInfo;
 use netaware_io::timeout::is_timeout;
 use netaware_units::{Mono, Span};
-use netaware_wire::control::{ClientMessage, ErrorCode, PING_EVERY, ServerMessage};
+use netaware_wire::control::{ClientMessage, ErrorCode, LEASE_WAS_IDLE, PING_EVERY, ServerMessage};
 use netaware_wire::frame;
 use netaware_wire::preface::{PREFACE_LEN, Preface, PrefaceError, Role};
 use netaware_wire::stranger;
@@ -62,6 +62,8 @@ struct Shared {
     last_silence: Mutex<Option<Quiet>>,
     /// When the responder's program did not run, by what it says.
     standstills: Standstills,
+    /// The responder has given the reservation to the next since it was granted.
+    has_lost_place: AtomicBool,
 }
 
 /// A time in which nothing came.
@@ -84,6 +86,23 @@ impl Shared {
             let mut last = self.last_silence.lock().unwrap_or_else(PoisonError::into_inner);
             let usual = last.filter(|before| before.from == from).map_or(usual, |before| before.usual);
             *last = Some(Quiet { from, until, usual });
+        }
+    }
+
+    /// Takes note of what a message says of the reservation. Returns whether somebody else has to
+    /// hear it, too: a reservation that was lost between two tests is no reason for how a later
+    /// test ends.
+    fn note_place(&self, message: &ServerMessage) -> bool {
+        match message {
+            ServerMessage::Error { message, test: None, .. } if message == LEASE_WAS_IDLE => {
+                self.has_lost_place.store(true, Ordering::Release);
+                false
+            }
+            ServerMessage::Admitted { .. } => {
+                self.has_lost_place.store(false, Ordering::Release);
+                true
+            }
+            _ => true,
         }
     }
 
@@ -206,6 +225,12 @@ impl Link {
     /// Why the link is dead, if it is.
     pub(crate) fn death(&self) -> Option<&Cause> {
         self.dead.as_ref()
+    }
+
+    /// Whether the responder has given the reservation to the next since it was granted, because no
+    /// test was open for long.
+    pub(crate) fn has_lost_place(&self) -> bool {
+        self.shared.has_lost_place.load(Ordering::Acquire)
     }
 
     /// Data of a transfer came, or were acknowledged: the responder is there, even if its messages
@@ -546,7 +571,7 @@ impl Reader {
                 Err(frame::FrameError::UnknownType(_)) => {}
                 Ok(message) => {
                     self.is_welcome |= matches!(message, ServerMessage::Welcome { .. });
-                    if self.tell.send(Ok(message)).is_err() {
+                    if self.shared.note_place(&message) && self.tell.send(Ok(message)).is_err() {
                         return Ok(false);
                     }
                 }
@@ -559,6 +584,8 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
+    use netaware_wire::Token;
+
     use super::*;
 
     /// An outage of 4 s was "refused: not a byte for too long", "closed by the responder", "Broken
@@ -595,6 +622,25 @@ mod tests {
         let refused = |test| Cause::refused(ErrorCode::Timeout, "not in time".to_owned(), test);
         assert_eq!(given_up(&refused(Some(3)), quiet, at(12_600)), None);
         assert_eq!(given_up(&refused(None), quiet, at(12_600)), Some((at(8000), at(12_100))));
+    }
+
+    /// A reservation that was lost between two turns ended the whole: asked for again, it was taken
+    /// for refused.
+    #[test]
+    fn a_reservation_that_was_unused_is_lost_until_the_next_is_granted_and_refuses_nothing() {
+        let shared = Shared::default();
+        let error = |message: &str, test| ServerMessage::Error {
+            code: ErrorCode::Lease,
+            message: message.to_owned(),
+            test,
+            versions: Vec::new(),
+        };
+        let is_lost = || shared.has_lost_place.load(Ordering::Acquire);
+        assert!(shared.note_place(&error("the reservation to join is over, or full", None)) && !is_lost());
+        assert!(!shared.note_place(&error(LEASE_WAS_IDLE, None)) && is_lost());
+        assert!(shared.note_place(&error(LEASE_WAS_IDLE, Some(1))) && is_lost());
+        let admitted = ServerMessage::Admitted { reservation: Token::default(), lease: Span(1) };
+        assert!(shared.note_place(&admitted) && !is_lost());
     }
 
     #[test]

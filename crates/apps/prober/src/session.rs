@@ -237,6 +237,12 @@ impl Session {
         self.round_trip() * 2 + info.map_or(Span::ZERO, |info| stuck(&info))
     }
 
+    /// Until when throughput tests may run; a time long past where the responder has given the
+    /// place to the next.
+    pub(crate) fn has_place_until(&self) -> Option<Mono> {
+        self.reserved_until.map(|until| if self.link.has_lost_place() { Mono(0) } else { until })
+    }
+
     /// Whether somebody else was measuring when the connect times were taken.
     pub(crate) fn has_waited(&self) -> bool {
         self.has_waited

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use netaware_io::clock;
 use netaware_record::IpVersion;
 use netaware_units::Span;
 use tokio::net::TcpStream;
@@ -16,6 +17,7 @@ use tracing::{info, warn};
 use crate::far::{self, Doors};
 use crate::near::{self, Lobby};
 use crate::orders::Orders;
+use crate::refusals::Refusals;
 use crate::{Far, Near, Settings};
 
 /// Why there is no relay.
@@ -56,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) places: Arc<Semaphore>,
     orders: watch::Sender<Orders>,
     numbers: AtomicU64,
+    /// Of strangers.
+    refusals: Refusals,
 }
 
 /// Stops a relay, or moves its streams, from anywhere.
@@ -81,7 +85,7 @@ impl Shared {
     fn new(settings: Settings) -> Arc<Self> {
         let places = Arc::new(Semaphore::new(settings.max.clamp(1, Semaphore::MAX_PERMITS)));
         let (orders, _) = watch::channel(Orders::default());
-        Arc::new(Self { settings, places, orders, numbers: AtomicU64::new(0) })
+        Arc::new(Self { settings, places, orders, numbers: AtomicU64::new(0), refusals: Refusals::default() })
     }
 
     pub(crate) fn orders(&self) -> watch::Receiver<Orders> {
@@ -90,6 +94,13 @@ impl Shared {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.orders.borrow().stop
+    }
+
+    /// Logs that somebody was turned away, a few times a minute.
+    pub(crate) fn note_refusal(&self, who: &str, why: &str) {
+        if self.refusals.is_logged(clock::now()) {
+            warn!("{who} is turned away: {why}");
+        }
     }
 
     /// Names the next connection in the log.

@@ -12,7 +12,7 @@ use netaware_stream::{AsyncDualStream, DualListener, DualStream};
 use netaware_units::Span;
 use netaware_wire::relay::Verdict;
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::timeout;
 use tracing::{info, warn};
 
@@ -74,6 +74,7 @@ pub(crate) async fn serve(shared: &Arc<Shared>, far: Arc<Far>, doors: Doors) -> 
         return doors;
     }
     let strangers = Places::new(STRANGERS);
+    let seats = Places::new(seats(shared.settings.max));
     let stop = stopped(shared.orders());
     tokio::pin!(stop);
     loop {
@@ -86,19 +87,19 @@ pub(crate) async fn serve(shared: &Arc<Shared>, far: Arc<Far>, doors: Doors) -> 
         };
         let admitted = far.allow.is_empty() || far.allow.iter().any(|network| network.contains(from.ip()));
         if !admitted {
-            warn!("{from} is turned away: not allowed");
+            shared.note_refusal(&from.to_string(), "not allowed");
             stream.shutdown(Shutdown::Both);
             continue;
         }
         let twin = stream.clone();
         let end = move || twin.shutdown(Shutdown::Both);
         let Ok(place) = strangers.enter(from.ip(), Standing::Unproven, end) else {
-            warn!("{from} is turned away: too many connections that have proven nothing");
+            shared.note_refusal(&from.to_string(), "too many connections that have proven nothing");
             stream.shutdown(Shutdown::Both);
             continue;
         };
-        let (shared, far) = (shared.clone(), far.clone());
-        tokio::spawn(async move { serve_one(&shared, &far, stream, from, place).await });
+        let (shared, far, seats) = (shared.clone(), far.clone(), seats.clone());
+        tokio::spawn(async move { serve_one(&shared, &far, (stream, from), place, &seats).await });
     }
 }
 
@@ -121,21 +122,30 @@ fn accept(shared: &Shared, listener: &DualListener, tell: &mpsc::Sender<(DualStr
 }
 
 /// `stranger` is a place among those who have proven nothing yet.
-async fn serve_one(shared: &Shared, far: &Far, stream: DualStream, from: SocketAddr, stranger: Place) {
+async fn serve_one(
+    shared: &Shared,
+    far: &Far,
+    (stream, from): (DualStream, SocketAddr),
+    stranger: Place,
+    seats: &Places,
+) {
     let number = shared.number();
     let mut dual = match AsyncDualStream::new(stream.clone()) {
         Ok(dual) => dual,
         Err(why) => {
-            warn!("#{number}: {from} is turned away: {why}");
+            shared.note_refusal(&format!("#{number}: {from}"), &why.to_string());
             stream.shutdown(Shutdown::Both);
             return;
         }
     };
     let heard = speech::hear(&mut dual, shared.settings.key.as_ref()).await;
-    drop(stranger);
+    // Whoever has proven nothing keeps its place while the last words travel, or it could hold any
+    // number of streams meanwhile.
+    let has_proven = matches!(heard, Ok(Some(_)));
+    let _stranger = (!has_proven).then_some(stranger);
     let why: SpeechError = match heard {
         Ok(Some(heard)) => {
-            let place = shared.places.clone().try_acquire_owned().ok().filter(|_| !shared.is_stopping());
+            let place = take_seat(shared, seats, &stream, from).await;
             let server = match (&place, forward(far, &heard.service)) {
                 (None, _) => Err(Verdict::Busy),
                 (_, None) => Err(Verdict::NoService),
@@ -161,10 +171,25 @@ async fn serve_one(shared: &Shared, far: &Far, stream: DualStream, from: SocketA
         Ok(None) => SpeechError::Refused(Verdict::NoProof),
         Err(why) => why,
     };
-    warn!("#{number}: {from} is turned away: {why}");
+    shared.note_refusal(&format!("#{number}: {from}"), &why.to_string());
     // The answer has to get there first; the near end lets go then.
     let _ = timeout(LETTING_GO.to_std(), let_go(&mut dual)).await;
     stream.shutdown(Shutdown::Both);
+}
+
+/// A place among the connections that there may be, if there is one.
+async fn take_seat(
+    shared: &Shared,
+    seats: &Places,
+    stream: &DualStream,
+    from: SocketAddr,
+) -> Option<(Place, OwnedSemaphorePermit)> {
+    let standing = if shared.settings.key.is_some() { Standing::Proven } else { Standing::Unproven };
+    let twin = stream.clone();
+    let seat = seats.enter(from.ip(), standing, move || twin.shutdown(Shutdown::Both)).ok()?;
+    // A connection whose seat was taken away needs a moment to end.
+    let place = timeout(GIVING_WAY.to_std(), shared.places.clone().acquire_owned()).await.ok()?.ok()?;
+    (!shared.is_stopping()).then_some((seat, place))
 }
 
 /// Reads until the other end is gone.
@@ -192,6 +217,13 @@ fn verdict(why: &io::Error) -> Verdict {
     }
 }
 
+/// Connections at the same time. With a key everybody who has a seat has proven it. Without one an
+/// address may have all of them until another one comes.
+fn seats(most: usize) -> Limits {
+    let all = most.max(1);
+    Limits { all, reserved: 0, per_host: all, per_site: all, at_share: AtShare::Refuse }
+}
+
 /// Streams accepted and not looked at.
 const WAITING: usize = 16;
 /// Streams that have proven nothing yet; each may take some seconds. A newcomer takes the place of
@@ -202,3 +234,30 @@ const STRANGERS: Limits =
 const LOOK: Span = Span::from_millis(200);
 /// For the near end to hear why it is turned away.
 const LETTING_GO: Span = Span::from_secs(2);
+/// For a connection whose seat was taken away to end.
+const GIVING_WAY: Span = Span::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use netaware_pool::Pool;
+
+    use super::*;
+
+    /// Without a key one address held all connections for as long as it liked.
+    #[test]
+    fn an_address_that_took_all_connections_without_a_key_leaves_one_to_the_next() {
+        let [first, second] = [1, 2].map(|n| IpAddr::from([192, 0, 2, n]));
+        let mut pool = Pool::new(seats(4));
+        for n in 0..4 {
+            pool.enter(first, Standing::Unproven, n).unwrap();
+        }
+        assert!(pool.enter(first, Standing::Unproven, 4).is_err());
+        assert_eq!(pool.enter(second, Standing::Unproven, 5).unwrap().evicted, Some(0));
+        // Who has proven the key keeps its connection.
+        let mut pool = Pool::new(seats(1));
+        pool.enter(first, Standing::Proven, 0).unwrap();
+        assert!(pool.enter(second, Standing::Proven, 1).is_err());
+    }
+}

@@ -20,6 +20,7 @@ mod end;
 mod far;
 mod near;
 mod orders;
+mod refusals;
 mod speech;
 
 use std::net::SocketAddr;

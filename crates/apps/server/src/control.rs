@@ -338,9 +338,9 @@ impl Control<'_> {
     }
 
     /// Whether the reservation is used: one that is only held is given to the next.
-    fn tell_use(&self, now: Mono) {
+    fn tell_use(&mut self, now: Mono) {
         if let Some(ticket) = self.ticket {
-            let (is_used, may_idle) = (!self.plans.is_empty(), self.session.may_idle(now));
+            let (is_used, may_idle) = (self.session.takes_use(now), self.session.may_idle(now));
             self.context.admit(|admission| admission.look(now, ticket, is_used, may_idle));
         }
     }

@@ -23,6 +23,8 @@ pub(crate) struct Pools {
     pub(crate) channels: Places,
     /// TCP connections of throughput tests.
     pub(crate) streams: Places,
+    /// Results that strangers' pages send, while they come: each takes its length in memory.
+    uploads: Places,
 }
 
 impl Pools {
@@ -45,6 +47,13 @@ impl Pools {
             // One page may use all of them; another address gets one as soon as it asks.
             channels: long_held(MOST_CHANNELS, MOST_CHANNELS, MOST_CHANNELS),
             streams: long_held(MAX_STREAMS_IN_ALL, MAX_STREAMS_PER_HOST, MAX_STREAMS_PER_SITE),
+            uploads: Places::new(Limits {
+                all: MAX_UPLOADS,
+                reserved: 0,
+                per_host: MAX_UPLOADS / 2,
+                per_site: MAX_UPLOADS / 2,
+                at_share: AtShare::Evict,
+            }),
         }
     }
 }
@@ -72,13 +81,24 @@ impl Eviction {
 impl Pools {
     /// A place for a connection that has just been accepted.
     pub(crate) fn stranger(&self, from: IpAddr) -> Result<Stranger, Full> {
-        let (tell, told) = watch::channel(false);
-        let evict = move || {
-            tell.send_replace(true);
-        };
-        let place = self.strangers.enter(from, Standing::Unproven, evict)?;
-        Ok(Stranger { place, eviction: Eviction(told) })
+        let (place, eviction) = enter(&self.strangers, from)?;
+        Ok(Stranger { place, eviction })
     }
+
+    /// A place for a result that a stranger's page begins to send.
+    pub(crate) fn upload(&self, from: IpAddr) -> Result<(Place, Eviction), Full> {
+        enter(&self.uploads, from)
+    }
+}
+
+/// A place, and what tells of its loss.
+fn enter(places: &Places, from: IpAddr) -> Result<(Place, Eviction), Full> {
+    let (tell, told) = watch::channel(false);
+    let evict = move || {
+        tell.send_replace(true);
+    };
+    let place = places.enter(from, Standing::Unproven, evict)?;
+    Ok((place, Eviction(told)))
 }
 
 /// What a refused newcomer is told; `what` is the plural of what the places are for.
@@ -99,6 +119,8 @@ const MAX_STRANGERS_PER_SITE: usize = 640;
 pub(crate) const MAX_STREAMS_IN_ALL: usize = 2100;
 const MAX_STREAMS_PER_HOST: usize = 1040;
 const MAX_STREAMS_PER_SITE: usize = 1560;
+/// At half a megabyte each.
+const MAX_UPLOADS: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -117,8 +139,8 @@ mod tests {
     #[test]
     fn five_hundred_addresses_with_a_hundred_connections_each_keep_nobody_out() {
         let pools = Pools::new(&Config::default());
-        let Pools { strangers, sessions, echoes, channels, streams } = &pools;
-        for pool in [strangers, sessions, echoes, streams] {
+        let Pools { strangers, sessions, echoes, channels, streams, uploads } = &pools;
+        for pool in [strangers, sessions, echoes, streams, uploads] {
             let mut held: Vec<Place> = Vec::new();
             for round in 0..100 {
                 for n in 0..500 {
@@ -131,6 +153,16 @@ mod tests {
         let held: Vec<_> =
             (0..500).filter_map(|n| channels.enter(attacker(n), Standing::Unproven, || {}).ok()).collect();
         assert_eq!(held.len(), 64, "more addresses than channels: first come, first served");
+    }
+
+    /// Each stranger made the responder keep half a megabyte of a result that never came whole.
+    #[test]
+    fn results_that_never_come_whole_take_the_memory_of_a_few() {
+        let pools = Pools::new(&Config::default());
+        let held: Vec<_> = (0..500).map(|n| pools.upload(attacker(n)).unwrap()).collect();
+        assert_eq!(pools.uploads.taken(), MAX_UPLOADS);
+        let is_evicted = |(_, eviction): &&(Place, Eviction)| *eviction.0.borrow();
+        assert_eq!(held.iter().filter(is_evicted).count(), 500 - MAX_UPLOADS, "each was told");
     }
 
     /// A hundred sessions of one address and one of another: the one is never taken away.

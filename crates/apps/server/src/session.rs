@@ -134,6 +134,8 @@ pub(crate) struct Session<'a> {
     owner: Option<OwnerToken>,
     state: State,
     permit: Permit,
+    /// A test was opened since it was last asked whether the reservation is used.
+    has_opened: bool,
     header: HeaderFields,
     tests: BTreeMap<u32, Test>,
     actions: VecDeque<Action>,
@@ -173,6 +175,7 @@ impl<'a> Session<'a> {
             owner: None,
             state: State::Hello { until: now + HELLO_PATIENCE },
             permit: Permit::None,
+            has_opened: false,
             header: HeaderFields::default(),
             tests: BTreeMap::new(),
             actions: VecDeque::new(),
@@ -405,8 +408,12 @@ impl<'a> Session<'a> {
     /// Its place was taken away for somebody whose address holds fewer: running tests end with what
     /// they have.
     pub(crate) fn evicted(&mut self, now: Mono) {
-        self.say_error(ErrorCode::Busy, EVICTED, None);
-        self.depart(now, Ending::Refused(ErrorCode::Busy), None);
+        if matches!(self.state, State::Open { .. }) {
+            self.say_error(ErrorCode::Busy, EVICTED, None);
+            self.depart(now, Ending::Refused(ErrorCode::Busy), None);
+        } else {
+            self.turn_away(now, ErrorCode::Busy, EVICTED);
+        }
         self.close_when_empty();
     }
 
@@ -486,8 +493,8 @@ impl<'a> Session<'a> {
             return;
         }
         self.summary.ending = Some(ending);
-        let stopped = ending == Ending::Stopped;
-        self.halt_all(if stopped { Some(Outcome::Interrupted) } else { None }, |_| true);
+        let is_told = matches!(ending, Ending::Stopped | Ending::Refused(ErrorCode::Busy));
+        self.halt_all(is_told.then_some(Outcome::Interrupted), |_| true);
         self.state = State::Leaving { until: now + WIND_DOWN, farewell };
     }
 

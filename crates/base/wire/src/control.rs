@@ -58,6 +58,10 @@ pub use plan::{
 /// What a responder says when a lease ends. It may cross a release on its way, and then refuses
 /// nothing.
 pub const LEASE_IS_OVER: &str = "the lease is over; running throughput tests end";
+/// What a responder says when it gives an unused reservation to the next prober. Nothing is refused
+/// by it: a prober that goes on asks for another reservation.
+pub const LEASE_WAS_IDLE: &str =
+    "the reservation was given to the next, because no test was open for 10 s; ask for another one";
 /// A prober that has said nothing for this long is gone, and so is a responder.
 pub const SILENCE_LIMIT: Span = Span::from_secs(4);
 

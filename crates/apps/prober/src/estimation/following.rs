@@ -42,6 +42,15 @@ struct Followed {
     is_hopeless_said: bool,
 }
 
+/// What became of a turn.
+struct TurnEnd {
+    failure: Result<(), crate::stage::Cause>,
+    sent: u64,
+    /// A method that goes on in its next turn has its figure at the end of this one, even if there
+    /// was no time for another volley.
+    lasts_until: Mono,
+}
+
 /// Until its time is over, or somebody stops it.
 pub(super) fn follow(
     request: &EstimationRequest,
@@ -61,12 +70,13 @@ pub(super) fn follow(
     let turns = i64::try_from(followed.len().max(1)).unwrap_or(1);
     let share = follow.interval / turns;
     let asked = turn_time(request, follow, share);
-    let mut is_first = true;
+    let (mut is_first, mut has_place) = (true, true);
     while clock::now() < end && !stop.is_raised() && lanes.iter().any(Lane::is_alive) {
         // The first round has its place already; between rounds others have their chance.
         if !std::mem::take(&mut is_first) {
             let around = lease::around(lanes, i64::try_from(ways.len()).unwrap_or(1), 1);
             lane::reserve_all(lanes, follow.interval + request.time + around + SLACK, stop, watch);
+            has_place = true;
         }
         for (to_come, each) in (1..=turns).rev().zip(&mut followed) {
             let lane = &mut lanes[each.lane];
@@ -75,7 +85,12 @@ pub(super) fn follow(
             }
             let Some(time) = allowed(lane, asked) else { continue };
             let needed = time + lease::exchanges_at_most(lane.round_trip(), 1, MAX_VOLLEY_PATIENCE);
-            lane::keep_reserved(lanes, needed, needed * to_come, stop, watch);
+            if has_place {
+                lane::keep_reserved(lanes, needed, needed * to_come, stop, watch);
+            } else {
+                lane::reserve_again(lanes, needed * to_come, stop, watch);
+                has_place = true;
+            }
             let lane = &mut lanes[each.lane];
             if stop.is_raised() || !lane.is_alive() {
                 continue;
@@ -89,7 +104,8 @@ pub(super) fn follow(
             let limit = if request.tracks() { end - began_at } else { time };
             let instrument = instrument(session, request, &known, each.direction, limit);
             let over = session.over.clone();
-            let (failure, sent) = each.take_turn(session, request, &known, &instrument, turn_until);
+            let TurnEnd { failure, sent, lasts_until } =
+                each.take_turn(session, request, &known, &instrument, turn_until);
             let is_capped = each.last.as_ref().is_some_and(|last| last.capped.is_some());
             if is_capped && let Some(most) = told_cap_on_bytes(lane) {
                 each.tell_cap(lane.version, most, watch);
@@ -100,24 +116,24 @@ pub(super) fn follow(
             if let Err(cause) = failure {
                 lane.fail("send trains", cause);
             }
+            let version = lane.version;
+            // The responder takes a place back that is not used, and gives it to the next.
+            if is_worth_releasing(until - clock::now()) {
+                lane::release_all(lanes);
+                has_place = false;
+            }
+            wait(lasts_until, &over);
             if sent > 0 {
-                each.tell(lane.version, began_at, watch);
+                each.tell(version, began_at, watch);
             }
             // The interval stays what was asked for. A turn that could not begin, or has no use for
             // its time, is over at once, and so would be all that follow. A session that is over
             // has no turn to wait for.
-            if until - clock::now() <= LONGEST_UNUSED {
-                wait(until, &over);
-                continue;
-            }
-            // The responder ends a reservation that is held and not used, and others may have it.
-            lane::release_all(lanes);
             wait(until, &over);
-            if to_come > 1 && !stop.is_raised() && clock::now() < end {
-                lane::reserve_all(lanes, needed * (to_come - 1), stop, watch);
-            }
         }
-        lane::release_all(lanes);
+        if std::mem::take(&mut has_place) {
+            lane::release_all(lanes);
+        }
     }
     for each in followed {
         let lane = &mut lanes[each.lane];
@@ -161,7 +177,7 @@ impl Followed {
         known: &Known,
         instrument: &Instrument,
         until: Mono,
-    ) -> (Result<(), crate::stage::Cause>, u64) {
+    ) -> TurnEnd {
         let version = session.version;
         let tracks = request.tracks();
         if !tracks {
@@ -249,10 +265,8 @@ impl Followed {
             // What was seen of another path is of no use for this one.
             (self.estimator, self.pending) = (None, None);
         }
-        if tracks && ran == Ran::Paused {
-            clock::sleep_until(until);
-        }
-        (done.ended, done.sent)
+        let lasts_until = if tracks && ran == Ran::Paused { until } else { clock::now() };
+        TurnEnd { failure: done.ended, sent: done.sent, lasts_until }
     }
 
     /// Says once, while it goes on, why turns end early: the record with its warnings comes only
@@ -339,6 +353,12 @@ fn is_of_two_paths(answer: &Result<Estimate, NoFigure>) -> bool {
     }
 }
 
+/// Whether others have their chance meanwhile, if the next turn begins after so long: well before
+/// the responder finds that nobody uses the place.
+fn is_worth_releasing(wait: Span) -> bool {
+    wait > LONGEST_IDLE
+}
+
 /// Waits until then, or until the session or a person ends it.
 fn wait(until: Mono, stop: &StopFlag) {
     while clock::now() < until && !stop.is_raised() {
@@ -348,11 +368,10 @@ fn wait(until: Mono, stop: &StopFlag) {
 
 /// How often whoever waits looks whether it was stopped.
 const LOOK: Span = Span::from_millis(50);
+/// A place is kept for so long without a test; the responder takes it back after 10 s.
+const LONGEST_IDLE: Span = Span::from_secs(4);
 /// Kept of one version and direction: a day with one every ten seconds.
 const MOST_POINTS: usize = 8640;
-
-/// A place that is not used for longer is given back meanwhile.
-const LONGEST_UNUSED: Span = Span::from_secs(5);
 
 #[cfg(test)]
 mod tests {
@@ -362,6 +381,15 @@ mod tests {
     use super::super::{AvailableMethod, Estimation};
     use super::*;
     use crate::request::Target;
+
+    /// `--watch 60s` held the place unused until the responder took it back, and ended then.
+    #[test]
+    fn a_place_that_is_not_used_until_the_next_turn_is_given_back_before_the_responder_takes_it() {
+        let seconds = Span::from_secs;
+        for (wait, is_released) in [(-1, false), (0, false), (4, false), (5, true), (55, true)] {
+            assert_eq!(is_worth_releasing(seconds(wait)), is_released, "{wait} s");
+        }
+    }
 
     #[test]
     fn a_path_that_changed_once_is_not_told_as_changed_in_each_turn() {

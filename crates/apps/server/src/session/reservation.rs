@@ -3,7 +3,7 @@
 use netaware_record::Outcome;
 use netaware_units::{Mono, Span};
 use netaware_wire::Token;
-use netaware_wire::control::{ErrorCode, LEASE_IS_OVER, ServerMessage};
+use netaware_wire::control::{ErrorCode, LEASE_IS_OVER, LEASE_WAS_IDLE, ServerMessage};
 
 use super::{Action, Session, State};
 use crate::admission::{IDLE, Notice};
@@ -57,7 +57,8 @@ impl Session<'_> {
             return;
         }
         if notice == Notice::Idle {
-            if self.permit.is_held() {
+            // A test that was opened meanwhile is a use of it.
+            if self.permit.is_held() && self.tests.is_empty() {
                 self.say_error(ErrorCode::Lease, LEASE_WAS_IDLE, None);
                 self.give_back();
             }
@@ -86,6 +87,13 @@ impl Session<'_> {
     /// and back between two tests take their time on a slow path.
     pub(crate) fn may_idle(&self, now: Mono) -> Span {
         IDLE + self.patience_now(now, IDLE_ROUND_TRIPS, Span::ZERO)
+    }
+
+    /// Whether this session has used its reservation since this was asked last: a test is open or
+    /// was opened, or what the last one has left in the path's queues still travels to the prober.
+    pub(crate) fn takes_use(&mut self, now: Mono) -> bool {
+        let has_opened = std::mem::take(&mut self.has_opened);
+        has_opened || !self.tests.is_empty() || now < self.drained_by
     }
 
     pub(super) fn reserve(&mut self, expected: Span, join: Option<Token>) {
@@ -142,5 +150,3 @@ impl Session<'_> {
 
 /// From the report of one test to the opening of the next, with a path MTU learnt in between.
 const IDLE_ROUND_TRIPS: i64 = 8;
-const LEASE_WAS_IDLE: &str =
-    "the reservation was given to the next, because no test was open for 10 s; ask for another one";

@@ -104,6 +104,7 @@ impl Session<'_> {
         if let Err(Refusal { code, message }) = self.may_open(test, &plan) {
             return self.say_error(code, &message, Some(test));
         }
+        self.has_opened = true;
         let (attached, bytes) = (BTreeSet::new(), ByteCount(0));
         let prepared = plan.clone();
         self.tests.insert(

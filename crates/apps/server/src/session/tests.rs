@@ -214,6 +214,35 @@ fn a_stranger_to_the_key_learns_nothing_from_mistakes() {
 }
 
 #[test]
+fn a_stranger_to_the_key_that_is_evicted_learns_nothing_and_a_session_hears_why_it_ends() {
+    for (key, greets, deeds_of_it) in [
+        (Some("k"), false, &["close"][..]),
+        (Some("k"), true, &["close"][..]),
+        (None, false, &["error Busy", "close"][..]),
+        (None, true, &["error Busy", "close"][..]),
+    ] {
+        let rules = rules(key);
+        let mut session = Session::new(&rules, T0, TOKEN, NONCE);
+        if greets {
+            session.received(T0, Ok(hello()));
+            deeds(&mut session);
+            session.enrolled(T0, Ok(HostInfo::default()));
+            deeds(&mut session);
+        }
+        session.evicted(T0);
+        assert_eq!(deeds(&mut session), deeds_of_it, "key {key:?}, greets {greets}");
+    }
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    admit(&mut session, Span::from_secs(100));
+    run_one(&mut session);
+    session.evicted(ms(10));
+    assert_eq!(deeds(&mut session), ["error Busy", "halt 1"]);
+    session.ended(1, received(5));
+    assert_eq!(deeds(&mut session), ["finished 1 Interrupted", "leave", "close"]);
+}
+
+#[test]
 fn mistakes_of_an_open_session_are_answered_and_only_so_many() {
     let rules = rules(None);
     let mut session = open_session(&rules);
@@ -580,6 +609,56 @@ fn a_session_over_a_round_trip_of_ten_seconds_is_not_ended_for_silence() {
         session.attached(ms(round_trip * 7 / 2), 1, 0);
         assert_eq!(deeds(&mut session), ["pong", "pong", "ready 1"], "{round_trip} ms");
     }
+}
+
+/// Short tests came and went between two looks, and so the reservation looked idle.
+#[test]
+fn a_test_that_was_over_before_anybody_looked_is_a_use_of_the_reservation() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    admit(&mut session, Span::from_secs(100));
+    assert!(!session.takes_use(T0));
+    run_one(&mut session);
+    assert!(session.takes_use(ms(10)));
+    session.ended(1, received(5));
+    deeds(&mut session);
+    assert!(!session.takes_use(ms(20)), "its use was told already");
+    run_one(&mut session);
+    session.ended(1, received(5));
+    deeds(&mut session);
+    assert!(session.takes_use(ms(30)));
+    assert!(!session.takes_use(ms(40)));
+}
+
+/// A prober waits for what a sender has left in the path's queues, and opens no test meanwhile.
+#[test]
+fn a_reservation_is_used_while_the_queues_of_its_last_test_drain() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    admit(&mut session, Span::from_secs(100));
+    session.note_drain(Span::from_secs(20));
+    assert!(session.takes_use(ms(19_999)));
+    assert!(!session.takes_use(ms(20_000)));
+}
+
+#[test]
+fn an_idle_reservation_is_taken_back_unless_a_test_was_opened_meanwhile() {
+    let rules = rules(None);
+    let mut session = open_session(&rules);
+    admit(&mut session, Span::from_secs(100));
+    run_one(&mut session);
+    session.noticed(ms(11_000), Notice::Idle);
+    assert_eq!(deeds(&mut session), [""; 0], "the notice was on its way");
+    session.ended(1, received(5));
+    assert_eq!(deeds(&mut session), ["finished 1 Complete"]);
+    session.noticed(ms(22_000), Notice::Idle);
+    assert_eq!(deeds(&mut session), ["error Lease", "leave"]);
+    session.noticed(ms(22_000), Notice::Idle);
+    assert_eq!(deeds(&mut session), [""; 0], "once is enough");
+    assert_eq!(tell(&mut session, ms(22_500), ClientMessage::Release), [""; 0]);
+    let expected = Span::from_secs(10);
+    let again = ClientMessage::Reserve { expected, join: None };
+    assert_eq!(tell(&mut session, ms(22_500), again), ["reserve"], "another one may be asked for");
 }
 
 #[test]

@@ -4,7 +4,8 @@
 //! a session over TLS that proved to know it: the owner's token, which such a session is told and
 //! no other, goes into the request. The token of a session is another one, since that travels in
 //! the clear. Where the owner gave names ([`crate::Config::names`]) a reverse proxy on this host
-//! brings strangers over loopback, so that without a key nobody is the owner.
+//! brings strangers over loopback, so that without a key nobody is the owner. Nor is whoever comes
+//! with a header of a proxy; one that adds none and puts its own name into `Host` is not noticed.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -109,9 +110,15 @@ impl LastLook {
 pub(super) fn is_owners(connection: &Connection, headers: &HeaderMap) -> bool {
     let context = &connection.context;
     if context.rules.key.is_none() {
-        return connection.peer.ip().to_canonical().is_loopback() && context.config.names.is_empty();
+        let is_here = connection.peer.ip().to_canonical().is_loopback();
+        return is_here && context.config.names.is_empty() && !is_passed_on(headers);
     }
     connection.is_encrypted && token(headers).is_some_and(|token| context.roster.knows_owner(token))
+}
+
+/// Whether a proxy says that it passes the request on for somebody else.
+fn is_passed_on(headers: &HeaderMap) -> bool {
+    OF_PROXIES.iter().any(|name| headers.contains_key(*name))
 }
 
 fn token(headers: &HeaderMap) -> Option<OwnerToken> {
@@ -174,3 +181,27 @@ fn queue(outlook: &Outlook, guests: &[Guest]) -> Queue {
 }
 
 const MOST_RESULTS: u32 = 10;
+/// RFC 7239, RFC 9110 §7.6.3, and what proxies add in fact.
+const OF_PROXIES: [&str; 5] = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    /// A reverse proxy on this host that gave its own name as `Host` made strangers the owner.
+    #[test]
+    fn who_comes_through_a_proxy_on_this_host_is_not_the_owner() {
+        let with = |name: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static("127.0.0.1:14233"));
+            headers.insert(name, HeaderValue::from_static("198.51.100.7"));
+            is_passed_on(&headers)
+        };
+        for name in OF_PROXIES {
+            assert!(with(name), "{name}");
+        }
+        assert!(!with("accept") && !with("user-agent"));
+    }
+}

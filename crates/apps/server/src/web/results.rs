@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Json;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -229,21 +229,30 @@ pub(super) async fn read(
     .await
 }
 
-pub(super) async fn keep(State(connection): State<Connection>, headers: HeaderMap, body: Bytes) -> Response {
+pub(super) async fn keep(State(connection): State<Connection>, headers: HeaderMap, body: Body) -> Response {
     if is_kept_from(&connection, &headers) {
+        pass_over(body).await;
         return owner::not_yours(&connection);
     }
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     // A form of somebody else's page cannot send this type.
     if !kind.starts_with("application/json") {
+        pass_over(body).await;
         return problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a result is sent as application/json");
     }
-    let Some(shelf) = &connection.context.shelf else { return nothing_is_kept() };
+    let Some(shelf) = &connection.context.shelf else {
+        pass_over(body).await;
+        return nothing_is_kept();
+    };
+    let sender = if owner::is_owners(&connection, &headers) { Sender::Owner } else { Sender::Stranger };
+    let body = match taken_in(&connection, sender, body).await {
+        Ok(body) => body,
+        Err((status, why)) => return problem(status, &why),
+    };
     let record = match Record::from_json(&body) {
         Ok(record) => record,
         Err(error) => return problem(StatusCode::UNPROCESSABLE_ENTITY, &format!("no record: {error}")),
     };
-    let sender = if owner::is_owners(&connection, &headers) { Sender::Owner } else { Sender::Stranger };
     if !shelf.may_take(clock::now(), connection.peer.ip(), sender) {
         return problem(StatusCode::TOO_MANY_REQUESTS, "too many results; try again in a minute");
     }
@@ -253,6 +262,37 @@ pub(super) async fn keep(State(connection): State<Connection>, headers: HeaderMa
         Err(KeepError::Refused(why)) => problem(StatusCode::CONFLICT, &why),
     })
     .await
+}
+
+/// Reads a result into memory, of which all strangers together have the same however many they are.
+async fn taken_in(
+    connection: &Connection,
+    sender: Sender,
+    body: Body,
+) -> Result<Bytes, (StatusCode, String)> {
+    let whole = to_bytes(body, LONGEST_RECORD);
+    let read = if sender == Sender::Owner {
+        whole.await
+    } else {
+        let too_many = || {
+            let why = "too many results come at the same time; try again";
+            (StatusCode::TOO_MANY_REQUESTS, why.to_owned())
+        };
+        let upload = connection.context.pools.upload(connection.peer.ip());
+        let (_place, mut eviction) = upload.map_err(|_| too_many())?;
+        tokio::select! {
+            read = whole => read,
+            () = eviction.happened() => return Err(too_many()),
+        }
+    };
+    let too_long = || format!("a result has at most {LONGEST_RECORD} bytes");
+    read.map_err(|_| (StatusCode::PAYLOAD_TOO_LARGE, too_long()))
+}
+
+/// Who is refused and has said all already hears why, and not that the connection broke. No more is
+/// read of whoever says much.
+async fn pass_over(body: Body) {
+    let _ = to_bytes(body, MOST_PASSED_OVER).await;
 }
 
 /// What stands in few bytes of JSON may be long once all that it leaves out is written.
@@ -290,6 +330,8 @@ fn unkept(body: impl IntoResponse) -> Response {
 
 /// With its samples over time; longer ones are no page's.
 pub(super) const LONGEST_RECORD: usize = 512 << 10;
+/// Of what nobody wants.
+const MOST_PASSED_OVER: usize = 4096;
 /// The same as it is written.
 const LONGEST_KEPT: usize = 2 * LONGEST_RECORD;
 const MOST_LISTED: u32 = 200;

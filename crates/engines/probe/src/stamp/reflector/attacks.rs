@@ -207,6 +207,28 @@ fn one_address_does_not_take_the_sessions_of_all() {
     assert_eq!(reflector.sessions(), 8);
 }
 
+/// With a packet each in five minutes 4096 forged addresses kept every new sender out.
+#[test]
+fn forged_addresses_that_ask_once_keep_others_out_for_ten_seconds_and_end_no_session() {
+    let second = 1_000_000_000;
+    let mut reflector = Reflector::new(ReflectorSettings { most_sessions: 4, ..Default::default() });
+    let mut take = |now: i64, address: &str, seq: u32| {
+        let taken = reflector.take(&from(now * second, address), &mut request(seq, 1)).err();
+        (taken, reflector.sessions())
+    };
+    assert_eq!(take(0, "192.0.2.1:40000", 0), (None, 1));
+    for (n, forged) in (2..).zip(["203.0.113.1:5000", "203.0.113.2:5000", "203.0.113.3:5000"]) {
+        assert_eq!(take(0, forged, 0), (None, n));
+    }
+    for seq in 1..10 {
+        assert_eq!(take(i64::from(seq), "192.0.2.1:40000", seq), (None, 4));
+    }
+    assert_eq!(take(9, "198.51.100.1:40000", 0), (Some(Refused::Full), 4));
+    assert_eq!(take(10, "198.51.100.1:40000", 0), (None, 2));
+    // The one that went on is known still.
+    assert_eq!(take(10, "192.0.2.1:40000", 9), (Some(Refused::Repeated), 2));
+}
+
 #[test]
 fn who_is_refused_for_the_rate_takes_no_place() {
     let one = Rate { per_second: 1, burst: 1 };
