@@ -25,6 +25,13 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
 }
 
+/// A cap that echoes are held to while they run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cap {
+    Rate,
+    Bytes,
+}
+
 /// Whether a plan moves as much as it can, so that it must be alone.
 pub(crate) fn needs_reservation(plan: &TestPlan) -> bool {
     match plan {
@@ -37,6 +44,16 @@ pub(crate) fn needs_reservation(plan: &TestPlan) -> bool {
 /// Whether a plan is of requests and responses, answered from the moment it is ready.
 pub(crate) fn is_echo(plan: &TestPlan) -> bool {
     matches!(plan, TestPlan::UdpEcho { .. } | TestPlan::TcpEcho { .. })
+}
+
+/// Which way the payload of a throughput test goes, and at which rate by its plan.
+pub(crate) fn planned(plan: &TestPlan) -> (Direction, Option<BitRate>) {
+    match plan {
+        TestPlan::Tcp(plan) => (plan.direction, plan.rate.or_else(|| spaced_rate(plan))),
+        TestPlan::Udp(plan) => (plan.direction, plan.rate()),
+        TestPlan::Trains(plan) => (plan.direction, None),
+        TestPlan::UdpEcho { .. } | TestPlan::TcpEcho { .. } => (Direction::RoundTrip, None),
+    }
 }
 
 fn longest(request: u32, response: Option<u32>) -> u32 {
@@ -88,9 +105,9 @@ fn check_udp_echo(length: u32, response: Option<u32>) -> Result<(), Refusal> {
     within("response", response, 1, drawn)
 }
 
-/// What one exchange moves, against the owner's caps. These are on transfers: an exchange that
-/// draws no more than it brings, and does not fill the path by itself, is out of them. How many of
-/// the others there will be nobody knows, so a cap on the rate allows none.
+/// What one exchange moves, against the owner's caps. How many there will be nobody knows, so these
+/// are held while the test runs ([`crate::meter`]). An exchange that draws more than it brings, or
+/// fills the path by itself, must also fit a cap on bytes, and a cap on the rate allows none.
 fn check_exchange(length: u32, response: Option<u32>, limits: &Limits) -> Result<(), Refusal> {
     let draws = response.is_some_and(|response| response > length);
     if !draws && longest(length, response) <= MAX_PAYLOAD as u32 {
@@ -250,6 +267,19 @@ pub(crate) fn exceeded(limits: &Limits, bytes: ByteCount, elapsed: Span) -> Opti
     let cap = limits.rate?;
     let allowed = u128::from(cap.0) / 8 * (elapsed.or_zero().0 as u128 + 1_000_000_000) / 1_000_000_000;
     (u128::from(bytes.0) > allowed + allowed / 4).then(|| over_cap("rate", &cap))
+}
+
+/// What is said of a running echo test that has reached a cap; `None` where there is none.
+pub(crate) fn reached(limits: &Limits, cap: Cap) -> Option<Refusal> {
+    match cap {
+        Cap::Bytes => limits.bytes.map(|cap| over_cap("bytes", &cap)),
+        Cap::Rate => limits.rate.map(|cap| {
+            let Refusal { code, message } = over_cap("rate", &cap);
+            let message =
+                format!("{message} for all echoes together: requests above it wait, or have no answer");
+            Refusal { code, message }
+        }),
+    }
 }
 
 fn one_way(direction: Direction) -> Result<(), Refusal> {

@@ -25,6 +25,7 @@ mod reservation;
 mod test_life;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use netaware_record::{HostInfo, Outcome};
 use netaware_units::{Mono, Span};
@@ -38,6 +39,7 @@ use netaware_wire::proof::Key;
 use netaware_wire::{OwnerToken, PROTOCOL_VERSION, Token, proof};
 
 use crate::plan::Refusal;
+use crate::together::Together;
 use reservation::Permit;
 use test_life::Test;
 
@@ -134,6 +136,8 @@ pub(crate) struct Session<'a> {
     owner: Option<OwnerToken>,
     state: State,
     permit: Permit,
+    /// The throughput tests of all sessions of the reservation.
+    together: Arc<Together>,
     header: HeaderFields,
     tests: BTreeMap<u32, Test>,
     actions: VecDeque<Action>,
@@ -173,6 +177,7 @@ impl<'a> Session<'a> {
             owner: None,
             state: State::Hello { until: now + HELLO_PATIENCE },
             permit: Permit::None,
+            together: Arc::default(),
             header: HeaderFields::default(),
             tests: BTreeMap::new(),
             actions: VecDeque::new(),
@@ -199,6 +204,11 @@ impl<'a> Session<'a> {
     /// which opens what is the owner's. Without a key nobody is told one.
     pub(crate) fn for_owner(self, owner: Option<OwnerToken>) -> Self {
         Self { owner: owner.filter(|_| self.rules.key.is_some()), ..self }
+    }
+
+    /// The reservation that it is about to hold is shared with those that have the same.
+    pub(crate) fn share(&mut self, together: Arc<Together>) {
+        self.together = together;
     }
 
     /// The next thing to do.
