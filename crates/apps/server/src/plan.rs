@@ -46,13 +46,30 @@ pub(crate) fn is_echo(plan: &TestPlan) -> bool {
     matches!(plan, TestPlan::UdpEcho { .. } | TestPlan::TcpEcho { .. })
 }
 
-/// Which way the payload of a throughput test goes, and at which rate by its plan.
-pub(crate) fn planned(plan: &TestPlan) -> (Direction, Option<BitRate>) {
+/// What a throughput test moves by its plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(crate) direction: Direction,
+    pub(crate) rate: Option<BitRate>,
+    /// Of a test that nobody counts while it runs.
+    pub(crate) bytes: ByteCount,
+}
+
+/// Which way the payload of a throughput test goes, at which rate, and how much of it.
+pub(crate) fn planned(plan: &TestPlan) -> Planned {
+    let none = ByteCount(0);
     match plan {
-        TestPlan::Tcp(plan) => (plan.direction, plan.rate.or_else(|| spaced_rate(plan))),
-        TestPlan::Udp(plan) => (plan.direction, plan.rate()),
-        TestPlan::Trains(plan) => (plan.direction, None),
-        TestPlan::UdpEcho { .. } | TestPlan::TcpEcho { .. } => (Direction::RoundTrip, None),
+        TestPlan::Tcp(plan) => {
+            Planned { direction: plan.direction, rate: plan.rate.or_else(|| spaced_rate(plan)), bytes: none }
+        }
+        TestPlan::Udp(plan) => {
+            let bytes = if plan.direction == Direction::Reverse { bytes_of(plan) } else { None };
+            Planned { direction: plan.direction, rate: plan.rate(), bytes: bytes.unwrap_or(none) }
+        }
+        TestPlan::Trains(plan) => Planned { direction: plan.direction, rate: None, bytes: none },
+        TestPlan::UdpEcho { .. } | TestPlan::TcpEcho { .. } => {
+            Planned { direction: Direction::RoundTrip, rate: None, bytes: none }
+        }
     }
 }
 
@@ -194,13 +211,17 @@ fn check_udp(plan: &UdpPlan, limits: &Limits) -> Result<(), Refusal> {
         )));
     }
     optional("window", plan.window, 1, MAX_WINDOW)?;
+    under_caps(limits, bytes_of(plan), plan.rate())
+}
+
+/// What a stream moves at most by its plan, where that is known.
+fn bytes_of(plan: &UdpPlan) -> Option<ByteCount> {
     let bytes = plan.packets.map(|packets| ByteCount(packets.saturating_mul(u64::from(plan.length))));
-    let bytes = match plan.direction {
+    match plan.direction {
         // Nobody counts while it is sent, so its plan has to end it in time.
         Direction::Reverse => bytes.or_else(|| Some(sent_in_its_time(plan))),
         _ => bytes,
-    };
-    under_caps(limits, bytes, plan.rate())
+    }
 }
 
 /// What a stream without an end of its own sends in its time: without a rate, any amount.

@@ -1,5 +1,7 @@
-//! What the throughput tests of one reservation do together: the owner's cap on the rate holds for
-//! the sum of those that go the same way, whichever of the reservation's sessions they belong to.
+//! What the throughput tests of one reservation do together: the owner's caps on rate and bytes
+//! hold for the sum of those that go the same way at the same time, whichever of the reservation's
+//! sessions they belong to. Bytes of trains are counted for each test, since those of both IP
+//! versions run at once.
 //!
 //! Before they run their planned rates are added up. While they run what they move is: the sum may
 //! be ahead of the cap by as much as a single test may ([`crate::plan::exceeded`]), in all the time
@@ -12,7 +14,7 @@ use netaware_record::Direction;
 use netaware_units::{BitRate, ByteCount, Mono};
 use netaware_wire::control::{ErrorCode, Limits};
 
-use crate::plan::Refusal;
+use crate::plan::{Planned, Refusal};
 
 /// The throughput tests of one reservation.
 #[derive(Debug, Default)]
@@ -31,6 +33,8 @@ struct State {
 struct Way {
     /// Sum of the planned rates, in bits per second.
     planned: u64,
+    /// What the tests that are open have moved, or will without being counted.
+    bytes: u64,
     running: usize,
     /// What has moved beyond what the cap allows, in bits times 10^9; negative if that is less.
     ahead: i128,
@@ -44,18 +48,15 @@ pub(crate) struct Part {
     together: Arc<Together>,
     direction: Direction,
     planned: u64,
+    bytes: u64,
     is_open: bool,
     is_running: bool,
 }
 
 impl Together {
-    /// Opens another test. `rate` is what it plans to move in its direction.
-    pub(crate) fn open(
-        self: &Arc<Self>,
-        limits: &Limits,
-        direction: Direction,
-        rate: Option<BitRate>,
-    ) -> Result<Part, Refusal> {
+    /// Opens another test.
+    pub(crate) fn open(self: &Arc<Self>, limits: &Limits, plan: Planned) -> Result<Part, Refusal> {
+        let Planned { direction, rate, bytes: ByteCount(bytes) } = plan;
         let mut state = self.lock();
         if state.open >= MAX_TESTS_TOGETHER {
             return Err(Refusal {
@@ -76,10 +77,16 @@ impl Together {
                 ),
             });
         }
+        let in_all = way.bytes.saturating_add(bytes);
+        if let Some(cap) = limits.bytes.filter(|cap| way.bytes > 0 && bytes > 0 && in_all > cap.0) {
+            return Err(too_many_bytes(cap));
+        }
         way.planned = sum;
+        way.bytes = in_all;
         state.open += 1;
         drop(state);
-        Ok(Part { together: Arc::clone(self), direction, planned, is_open: true, is_running: false })
+        let together = Arc::clone(self);
+        Ok(Part { together, direction, planned, bytes, is_open: true, is_running: false })
     }
 
     /// A thread that panicked left nothing half done: every change is one call.
@@ -106,6 +113,16 @@ impl Way {
     }
 }
 
+fn too_many_bytes(cap: ByteCount) -> Refusal {
+    Refusal {
+        code: ErrorCode::Cap,
+        message: format!(
+            "the responder's cap for bytes is {cap}, also for the tests of a reservation that go the same way at the same \
+             time"
+        ),
+    }
+}
+
 /// In a nanosecond, in bits times 10^9; with the quarter of slack that a single test has.
 fn allowed(cap: BitRate) -> i128 {
     i128::from(cap.0) * 5 / 4
@@ -127,7 +144,20 @@ impl Part {
     }
 
     /// The test has moved so much more. Says why it has to end if all of them have moved too much.
-    pub(crate) fn moved(&self, now: Mono, bytes: ByteCount, limits: &Limits) -> Option<Refusal> {
+    pub(crate) fn moved(&mut self, now: Mono, bytes: ByteCount, limits: &Limits) -> Option<Refusal> {
+        self.count_bytes(bytes, limits).or_else(|| self.count_rate(now, bytes, limits))
+    }
+
+    fn count_bytes(&mut self, ByteCount(bytes): ByteCount, limits: &Limits) -> Option<Refusal> {
+        let cap = limits.bytes.filter(|_| self.is_open)?;
+        self.bytes = self.bytes.saturating_add(bytes);
+        let mut state = self.together.lock();
+        let way = state.way(self.direction);
+        way.bytes = way.bytes.saturating_add(bytes);
+        (way.bytes > cap.0).then(|| too_many_bytes(cap))
+    }
+
+    fn count_rate(&self, now: Mono, bytes: ByteCount, limits: &Limits) -> Option<Refusal> {
         let cap = limits.rate?;
         let mut state = self.together.lock();
         let way = state.way(self.direction);
@@ -152,6 +182,7 @@ impl Part {
             state.open = state.open.saturating_sub(1);
             let way = state.way(self.direction);
             way.planned = way.planned.saturating_sub(self.planned);
+            way.bytes = way.bytes.saturating_sub(self.bytes);
         }
     }
 }
@@ -190,7 +221,7 @@ mod tests {
     }
 
     fn open(together: &Arc<Together>, direction: Direction, rate: u64) -> Result<Part, Refusal> {
-        together.open(&limits(), direction, Some(BitRate(rate)))
+        together.open(&limits(), Planned { direction, rate: Some(BitRate(rate)), bytes: ByteCount(0) })
     }
 
     #[test]
@@ -223,7 +254,8 @@ mod tests {
     #[test]
     fn nobody_opens_128_tests_in_one_reservation() {
         let together = Arc::default();
-        let open = || Together::open(&together, &Limits::default(), Direction::Forward, None);
+        let plan = Planned { direction: Direction::Forward, rate: None, bytes: ByteCount(0) };
+        let open = || Together::open(&together, &Limits::default(), plan);
         let tests: Vec<_> = (0..128).map_while(|_| open().ok()).collect();
         assert_eq!(tests.len(), MAX_TESTS_TOGETHER);
         assert_eq!(open().unwrap_err().code, ErrorCode::State);
@@ -241,7 +273,7 @@ mod tests {
         }
         (1..=600).find_map(|tick| {
             let is_over =
-                parts.iter().any(|part| part.moved(ms(tick * 100), ByteCount(each), &limits()).is_some());
+                parts.iter_mut().any(|part| part.moved(ms(tick * 100), ByteCount(each), &limits()).is_some());
             is_over.then_some(tick * 100)
         })
     }
@@ -253,6 +285,30 @@ mod tests {
         // Eight that each keep to the cap move eight times as much: 0.8 MB in each tenth.
         assert_eq!(stopped_after(8, 100_000), Some(200));
         assert_eq!(stopped_after(8, 12_500), None);
+    }
+
+    #[test]
+    fn parallel_tests_do_not_each_move_all_bytes_that_a_test_may() {
+        let limits = Limits { bytes: Some(ByteCount(1_000_000)), ..Limits::default() };
+        let together = Arc::default();
+        let open = |direction, bytes| {
+            Together::open(&together, &limits, Planned { direction, rate: None, bytes: ByteCount(bytes) })
+        };
+        let mut parts: Vec<_> = (0..2).map(|_| open(Direction::Forward, 0).unwrap()).collect();
+        assert_eq!(parts[0].moved(T0, ByteCount(600_000), &limits), None);
+        assert_eq!(parts[1].moved(T0, ByteCount(400_000), &limits), None);
+        let refusal = parts[0].moved(T0, ByteCount(1), &limits).unwrap();
+        assert!(refusal.message.starts_with("the responder's cap for bytes is 977 KiB"), "{refusal:?}");
+        // The next turn begins while the last one still winds down.
+        parts.iter_mut().for_each(Part::halted);
+        let mut next = open(Direction::Forward, 0).unwrap();
+        assert_eq!(next.moved(T0, ByteCount(1_000_000), &limits), None);
+        assert_eq!(parts[0].moved(T0, ByteCount(1), &limits), None);
+        // What is sent over UDP is counted by its plan.
+        let first = open(Direction::Reverse, 600_000).unwrap();
+        assert_eq!(open(Direction::Reverse, 600_000).unwrap_err().code, ErrorCode::Cap);
+        drop(first);
+        assert!(open(Direction::Reverse, 600_000).is_ok());
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub(crate) struct Serve {
     /// Longest transfer [default: 1h]
     #[arg(long, value_name = "TIME", value_parser = quantity::lasting, help_heading = LIMITS)]
     max_duration: Option<Span>,
-    /// Highest payload rate of a transfer, and of all echoes [default: no limit]
+    /// Highest rate of a transfer, and of all echoes [default: no limit]
     #[arg(long, value_name = "RATE", value_parser = quantity::some_rate, help_heading = LIMITS)]
     max_rate: Option<BitRate>,
     /// Most payload of a transfer, or of an echo test [default: no limit]

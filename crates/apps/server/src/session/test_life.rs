@@ -145,8 +145,7 @@ impl Session<'_> {
         if !plan::needs_reservation(plan) {
             return Ok(None);
         }
-        let (direction, rate) = plan::planned(plan);
-        self.together.open(&self.rules.limits, direction, rate).map(Some)
+        self.together.open(&self.rules.limits, plan::planned(plan)).map(Some)
     }
 
     /// The answer to [`Action::Prepare`]; an error may also come later, when a stream that was
@@ -472,7 +471,7 @@ impl Session<'_> {
         let Some(entry) = self.tests.get_mut(&test) else { return false };
         entry.bytes = ByteCount(entry.bytes.0.saturating_add(bytes.0));
         let running = matches!(entry.stage, Stage::Running { .. });
-        let together = entry.part.as_ref().and_then(|part| part.moved(now, bytes, limits));
+        let together = entry.part.as_mut().and_then(|part| part.moved(now, bytes, limits));
         let exceeded = plan::exceeded(limits, entry.bytes, elapsed).or(together);
         if running && let Some(refusal) = exceeded {
             self.say_error(refusal.code, &refusal.message, Some(test));
