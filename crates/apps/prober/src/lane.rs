@@ -142,10 +142,20 @@ impl Lane {
 
     /// Notices a responder that went away while nobody listened to it.
     pub(crate) fn check(&mut self, stage: &'static str) {
-        if let Some(Err(cause)) = self.session.as_mut().map(Session::check) {
+        let checked = self.session.as_mut().map(Session::check);
+        self.note_caps();
+        if let Some(Err(cause)) = checked {
             self.fail(stage, cause);
         }
         self.note_absence();
+    }
+
+    /// Tells of requests that the responder held back under a cap of its owner's.
+    fn note_caps(&mut self) {
+        let reached = self.session.as_mut().map(Session::take_reached_caps).unwrap_or_default();
+        for what in reached {
+            self.warn(&what);
+        }
     }
 
     /// Tells of connections that only another port got an answer to.

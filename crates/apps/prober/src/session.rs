@@ -64,6 +64,10 @@ pub(crate) struct Session {
     /// TCP connections that were not answered, while others from other ports were.
     pub(crate) unanswered: AtomicU32,
     put_aside: VecDeque<ServerMessage>,
+    /// Tests of requests and responses.
+    echoes: Vec<u32>,
+    /// What is to be said of the caps that these have reached.
+    reached_caps: Vec<String>,
     /// Raised when the person wants to stop, or when the responder is gone.
     pub(crate) over: StopFlag,
 }
@@ -131,6 +135,8 @@ impl Session {
             unanswered_for,
             unanswered: AtomicU32::new(unanswered),
             put_aside: VecDeque::new(),
+            echoes: Vec::new(),
+            reached_caps: Vec::new(),
             over,
         })
     }
@@ -284,6 +290,9 @@ impl Session {
     pub(crate) fn open_test(&mut self, plan: TestPlan, waits: &mut dyn FnMut(Span)) -> Result<u32, Cause> {
         let test = self.next_test;
         self.next_test += 1;
+        if matches!(plan, TestPlan::UdpEcho { .. } | TestPlan::TcpEcho { .. }) {
+            self.echoes.push(test);
+        }
         self.link.send(&ClientMessage::Open { test, plan })?;
         self.await_test(test, waits, |message| matches!(message, ServerMessage::Opened { .. }))?;
         Ok(test)
@@ -302,10 +311,30 @@ impl Session {
 
     /// The next message, those first that came while something else was awaited.
     pub(crate) fn next(&mut self, until: Mono) -> Result<Option<ServerMessage>, Cause> {
-        match self.put_aside.pop_front() {
-            Some(message) => Ok(Some(message)),
-            None => self.link.next(until),
+        if let Some(message) = self.put_aside.pop_front() {
+            return Ok(Some(message));
         }
+        let message = self.link.next(until)?;
+        if let Some(message) = &message {
+            self.note_cap(message);
+        }
+        Ok(message)
+    }
+
+    /// Takes note of a cap of the responder's owner that a running test of requests has reached.
+    fn note_cap(&mut self, message: &ServerMessage) {
+        if let ServerMessage::Error { code: ErrorCode::Cap, message, test: Some(test), .. } = message
+            && self.echoes.contains(test)
+            && let Some(words) = cap_in_words(&self.limits, message)
+            && !self.reached_caps.contains(&words)
+        {
+            self.reached_caps.push(words);
+        }
+    }
+
+    /// What is to be said of caps that were reached since the last call.
+    pub(crate) fn take_reached_caps(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.reached_caps)
     }
 
     /// Whether the responder is still there, as far as is known at this moment.
@@ -317,6 +346,7 @@ impl Session {
     pub(crate) fn check_for(&mut self, patience: Span) -> Result<(), Cause> {
         let until = clock::now() + patience;
         while let Some(message) = self.link.next(until)? {
+            self.note_cap(&message);
             self.put_aside.push_back(message);
         }
         Ok(())
@@ -352,6 +382,7 @@ impl Session {
                 continue;
             };
             if test_of(&message) != Some(test) {
+                self.note_cap(&message);
                 self.put_aside.push_back(message);
                 continue;
             }
@@ -363,6 +394,25 @@ impl Session {
             }
         }
     }
+}
+
+/// What a person is told of the cap that a test of requests has reached. Its name is in the
+/// responder's message.
+fn cap_in_words(limits: &Limits, message: &str) -> Option<String> {
+    if message.contains("cap for bytes") {
+        return limits.bytes.map(|most| {
+            format!(
+                "the responder's owner allows no more than {most} in a test of requests: it ended early, and what was \
+                 asked after that had no answer"
+            )
+        });
+    }
+    limits.rate.map(|most| {
+        format!(
+            "the responder's owner allows no more than {most} of requests and responses in all: the responder held back \
+             what was above it, so the network neither lost nor delayed all of what counts as lost or late"
+        )
+    })
 }
 
 /// Whether an answer takes so long that a person who waits wants to know.
@@ -607,10 +657,29 @@ pub(crate) fn phase_deadline(duration: Span) -> Mono {
 
 #[cfg(test)]
 mod tests {
+    use netaware_units::{BitRate, ByteCount};
+
     use super::*;
 
     fn at(ms: i64) -> Mono {
         Mono(0) + Span::from_millis(ms)
+    }
+
+    /// What the responder holds back looks like a loss.
+    #[test]
+    fn a_cap_that_holds_requests_back_is_named_and_the_network_is_not_blamed() {
+        let limits =
+            Limits { rate: Some(BitRate(1_000_000)), bytes: Some(ByteCount(1_000_000)), ..Limits::default() };
+        let said = |message| cap_in_words(&limits, message).unwrap();
+        let rate = said("the responder's cap for rate is 1.00 Mbit/s for all echoes together: requests wait");
+        assert!(
+            rate.starts_with("the responder's owner allows no more than 1.00 Mbit/s of requests"),
+            "{rate}"
+        );
+        assert!(rate.contains("held back"), "{rate}");
+        let bytes = said("the responder's cap for bytes is 977 KiB");
+        assert!(bytes.starts_with("the responder's owner allows no more than 977 KiB in a test"), "{bytes}");
+        assert_eq!(cap_in_words(&Limits::default(), "the responder's cap for rate is 0 bit/s"), None);
     }
 
     /// A version of 20 ms waited behind the place of one of 2.5 s, which was its own, "for another

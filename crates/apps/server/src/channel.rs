@@ -35,6 +35,7 @@ use netaware_wire::control::{ChannelEnd, TestPlan, UdpPlan};
 use netaware_wire::header::HeaderFields;
 
 use crate::context::Events;
+use crate::meter::Meter;
 use crate::reflector::Reflector;
 use crate::runner::{Reporter, spawn};
 use crate::{random, rig};
@@ -80,7 +81,7 @@ pub(crate) struct Channel {
 struct Counts {
     /// Echo requests.
     answered: AtomicU64,
-    /// Datagrams dropped in this host.
+    /// Datagrams dropped in this host, or held back under a cap.
     drops: AtomicU64,
 }
 
@@ -119,6 +120,8 @@ pub(crate) struct Belonging {
     pub(crate) peer: SocketAddr,
     /// Interfaces whose drops count.
     pub(crate) interfaces: Vec<String>,
+    /// Holds its echoes to the owner's caps, where there are any.
+    pub(crate) meter: Option<Arc<Meter>>,
     /// Held as long as the channel lives.
     pub(crate) _place: Place,
     pub(crate) events: Events,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use netaware_host::describe;
 use netaware_io::zone::ZonedIp;
@@ -21,11 +21,13 @@ use crate::complaints::Complaints;
 use crate::config::Config;
 use crate::event::Event;
 use crate::flows::FlowTable;
+use crate::meter::EchoCaps;
 use crate::names::Names;
 use crate::pools::Pools;
 use crate::reflector::Reflector;
 use crate::roster::Roster;
 use crate::session::Rules;
+use crate::together::Together;
 use crate::web::{LastLook, Shelf};
 
 /// Where events of a session go. Unbounded, because its task never waits for anything but events:
@@ -39,6 +41,10 @@ pub(crate) struct Context {
     pub(crate) registry: Arc<Registry>,
     pub(crate) reflectors: Vec<Arc<Reflector>>,
     pub(crate) pools: Pools,
+    /// The owner's caps, for echoes.
+    pub(crate) echo_caps: Arc<EchoCaps>,
+    /// By reservation.
+    together: Mutex<HashMap<Token, Weak<Together>>>,
     certificate: OnceLock<Option<Certificate>>,
     pub(crate) complaints: Complaints,
     /// Turns true when the responder is to stop.
@@ -75,6 +81,8 @@ impl Context {
             registry,
             reflectors,
             pools: Pools::new(&config),
+            echo_caps: Arc::new(EchoCaps::new(&config.limits())),
+            together: Mutex::default(),
             certificate: OnceLock::new(),
             complaints: Complaints::default(),
             stopping,
@@ -113,6 +121,18 @@ impl Context {
     /// Who holds a place and who waits for one.
     pub(crate) fn outlook(&self, now: Mono) -> Outlook {
         locked(&self.admission).outlook(now)
+    }
+
+    /// What the throughput tests of a reservation do together, for each session that shares it.
+    pub(crate) fn together(&self, reservation: Token) -> Arc<Together> {
+        let mut known = locked(&self.together);
+        known.retain(|_, one| one.strong_count() > 0);
+        if let Some(one) = known.get(&reservation).and_then(Weak::upgrade) {
+            return one;
+        }
+        let fresh = Arc::new(Together::default());
+        known.insert(reservation, Arc::downgrade(&fresh));
+        fresh
     }
 
     /// This host as seen by whoever speaks to `local`, with what its stamps and sends are worth,

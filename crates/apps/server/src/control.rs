@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use crate::admission::SessionId;
+use crate::admission::{Notice, SessionId};
 use crate::context::{Context, Events};
 use crate::event::Event;
 use crate::framing::Frames;
@@ -195,7 +195,12 @@ impl Control<'_> {
 
     fn on_event(&mut self, now: Mono, event: Event) {
         match event {
-            Event::Notice(ticket, notice) if self.ticket == Some(ticket) => self.session.noticed(now, notice),
+            Event::Notice(ticket, notice) if self.ticket == Some(ticket) => {
+                if let Notice::Admitted { reservation, .. } = notice {
+                    self.session.share(self.context.together(reservation));
+                }
+                self.session.noticed(now, notice);
+            }
             Event::Notice(..) => {}
             Event::Connection { welcome, attach, stream } => {
                 self.attach_stream(now, &welcome, attach, stream);
@@ -208,6 +213,7 @@ impl Control<'_> {
             Event::ChannelOpen { test } => self.attach_channel(now, test),
             Event::ChannelLost { test, why } => self.session.channel_lost(test, &why),
             Event::Evicted { test } => self.session.test_evicted(test),
+            Event::CapReached { test, cap } => self.session.cap_reached(test, cap),
             Event::SessionEvicted => self.session.evicted(now),
             Event::ReceiverTick { test, tick } => {
                 self.tell_siblings(now, tick.bytes);

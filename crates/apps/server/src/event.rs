@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::admission::{Notice, SessionId};
 use crate::flows::Flow;
+use crate::plan::Cap;
 use crate::web::Consent;
 
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(crate) enum Event {
     VolleyTimes { test: u32, volley: u32, times: Vec<(u64, u64)>, last: bool, unstamped: u64 },
     /// A place that the test held was taken away for somebody else's.
     Evicted { test: u32 },
+    /// An echo test has reached a cap of the owner's.
+    CapReached { test: u32, cap: Cap },
     /// The session's place was.
     SessionEvicted,
     /// A test's thread is done; absent when it failed in a way that it could not report.

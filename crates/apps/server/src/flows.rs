@@ -26,6 +26,8 @@ use netaware_wire::datagram::{ANSWER_LEN, DatagramError, ECHO_LEN, HEADER_LEN, H
 use netaware_wire::header::HeaderFields;
 use netaware_wire::{Token, proof};
 
+use crate::meter::Meter;
+
 /// The flow of one test, once its address is proven.
 #[derive(Debug)]
 pub(crate) struct Flow {
@@ -39,6 +41,8 @@ pub(crate) struct Flow {
     pub(crate) answered: AtomicU64,
     /// What its prober wants in the IP header of what is sent to it.
     pub(crate) header: HeaderFields,
+    /// Holds its echoes to the owner's caps, where there are any.
+    pub(crate) meter: Option<Arc<Meter>>,
     purpose: Purpose,
 }
 
@@ -106,6 +110,7 @@ struct Inner {
 struct Expected {
     purpose: Purpose,
     header: HeaderFields,
+    meter: Option<Arc<Meter>>,
     flow: Option<Arc<Flow>>,
 }
 
@@ -163,7 +168,19 @@ impl FlowTable {
 
     /// Lets `test` of the session with `token` attach a flow.
     pub(crate) fn expect(&self, token: Token, test: u32, purpose: Purpose, header: HeaderFields) {
-        self.lock().expected.insert((token, test), Expected { purpose, header, flow: None });
+        self.expect_metered(token, test, purpose, header, None);
+    }
+
+    /// The same with what holds its echoes to the owner's caps.
+    pub(crate) fn expect_metered(
+        &self,
+        token: Token,
+        test: u32,
+        purpose: Purpose,
+        header: HeaderFields,
+        meter: Option<Arc<Meter>>,
+    ) {
+        self.lock().expected.insert((token, test), Expected { purpose, header, meter, flow: None });
     }
 
     /// Forgets a test and its flow.
@@ -272,9 +289,9 @@ impl FlowTable {
             }
             None => {
                 let number = self.draw(drawn, |number| flows.contains_key(&number));
-                let Expected { purpose, header, .. } = *expected;
+                let (purpose, header, meter) = (expected.purpose, expected.header, expected.meter.clone());
                 let answered = AtomicU64::new(0);
-                let flow = Arc::new(Flow { number, peer: from, local, answered, header, purpose });
+                let flow = Arc::new(Flow { number, peer: from, local, answered, header, meter, purpose });
                 flows.insert(number, Arc::clone(&flow));
                 if purpose.is_of_short_requests() {
                     short.insert(from, number);

@@ -24,6 +24,7 @@
 //! for browsers.
 
 mod admission;
+mod allowance;
 mod bind;
 mod channel;
 mod complaints;
@@ -35,6 +36,7 @@ mod flows;
 mod framing;
 mod http;
 mod link;
+mod meter;
 mod names;
 mod network;
 mod opening;
@@ -51,6 +53,7 @@ mod session;
 mod stamp;
 mod stream_socket;
 mod tcp_echo;
+mod together;
 mod trains;
 mod web;
 

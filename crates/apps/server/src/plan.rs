@@ -25,6 +25,13 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
 }
 
+/// A cap that echoes are held to while they run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cap {
+    Rate,
+    Bytes,
+}
+
 /// Whether a plan moves as much as it can, so that it must be alone.
 pub(crate) fn needs_reservation(plan: &TestPlan) -> bool {
     match plan {
@@ -37,6 +44,33 @@ pub(crate) fn needs_reservation(plan: &TestPlan) -> bool {
 /// Whether a plan is of requests and responses, answered from the moment it is ready.
 pub(crate) fn is_echo(plan: &TestPlan) -> bool {
     matches!(plan, TestPlan::UdpEcho { .. } | TestPlan::TcpEcho { .. })
+}
+
+/// What a throughput test moves by its plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(crate) direction: Direction,
+    pub(crate) rate: Option<BitRate>,
+    /// Of a test that nobody counts while it runs.
+    pub(crate) bytes: ByteCount,
+}
+
+/// Which way the payload of a throughput test goes, at which rate, and how much of it.
+pub(crate) fn planned(plan: &TestPlan) -> Planned {
+    let none = ByteCount(0);
+    match plan {
+        TestPlan::Tcp(plan) => {
+            Planned { direction: plan.direction, rate: plan.rate.or_else(|| spaced_rate(plan)), bytes: none }
+        }
+        TestPlan::Udp(plan) => {
+            let bytes = if plan.direction == Direction::Reverse { bytes_of(plan) } else { None };
+            Planned { direction: plan.direction, rate: plan.rate(), bytes: bytes.unwrap_or(none) }
+        }
+        TestPlan::Trains(plan) => Planned { direction: plan.direction, rate: None, bytes: none },
+        TestPlan::UdpEcho { .. } | TestPlan::TcpEcho { .. } => {
+            Planned { direction: Direction::RoundTrip, rate: None, bytes: none }
+        }
+    }
 }
 
 fn longest(request: u32, response: Option<u32>) -> u32 {
@@ -88,9 +122,9 @@ fn check_udp_echo(length: u32, response: Option<u32>) -> Result<(), Refusal> {
     within("response", response, 1, drawn)
 }
 
-/// What one exchange moves, against the owner's caps. These are on transfers: an exchange that
-/// draws no more than it brings, and does not fill the path by itself, is out of them. How many of
-/// the others there will be nobody knows, so a cap on the rate allows none.
+/// What one exchange moves, against the owner's caps. How many there will be nobody knows, so these
+/// are held while the test runs ([`crate::meter`]). An exchange that draws more than it brings, or
+/// fills the path by itself, must also fit a cap on bytes, and a cap on the rate allows none.
 fn check_exchange(length: u32, response: Option<u32>, limits: &Limits) -> Result<(), Refusal> {
     let draws = response.is_some_and(|response| response > length);
     if !draws && longest(length, response) <= MAX_PAYLOAD as u32 {
@@ -177,13 +211,17 @@ fn check_udp(plan: &UdpPlan, limits: &Limits) -> Result<(), Refusal> {
         )));
     }
     optional("window", plan.window, 1, MAX_WINDOW)?;
+    under_caps(limits, bytes_of(plan), plan.rate())
+}
+
+/// What a stream moves at most by its plan, where that is known.
+fn bytes_of(plan: &UdpPlan) -> Option<ByteCount> {
     let bytes = plan.packets.map(|packets| ByteCount(packets.saturating_mul(u64::from(plan.length))));
-    let bytes = match plan.direction {
+    match plan.direction {
         // Nobody counts while it is sent, so its plan has to end it in time.
         Direction::Reverse => bytes.or_else(|| Some(sent_in_its_time(plan))),
         _ => bytes,
-    };
-    under_caps(limits, bytes, plan.rate())
+    }
 }
 
 /// What a stream without an end of its own sends in its time: without a rate, any amount.
@@ -250,6 +288,19 @@ pub(crate) fn exceeded(limits: &Limits, bytes: ByteCount, elapsed: Span) -> Opti
     let cap = limits.rate?;
     let allowed = u128::from(cap.0) / 8 * (elapsed.or_zero().0 as u128 + 1_000_000_000) / 1_000_000_000;
     (u128::from(bytes.0) > allowed + allowed / 4).then(|| over_cap("rate", &cap))
+}
+
+/// What is said of a running echo test that has reached a cap; `None` where there is none.
+pub(crate) fn reached(limits: &Limits, cap: Cap) -> Option<Refusal> {
+    match cap {
+        Cap::Bytes => limits.bytes.map(|cap| over_cap("bytes", &cap)),
+        Cap::Rate => limits.rate.map(|cap| {
+            let Refusal { code, message } = over_cap("rate", &cap);
+            let message =
+                format!("{message} for all echoes together: requests above it wait, or have no answer");
+            Refusal { code, message }
+        }),
+    }
 }
 
 fn one_way(direction: Direction) -> Result<(), Refusal> {

@@ -136,6 +136,11 @@ impl Reflector {
                 let _ = self.registry.tell(token, Event::Entered { test, flow });
             }
             Deed::Echo { flow, response, dscp } => {
+                if let Some(meter) = &flow.meter
+                    && !meter.passes(clock::now(), arrival.len + response)
+                {
+                    return;
+                }
                 let stamps = EchoStamps {
                     received_at: as_remote(arrival.rx.at),
                     answered_at: as_remote(clock::now()),

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use crate::channel::Channel;
 use crate::event::Welcome;
 use crate::flows::Flow;
+use crate::meter::{Gate, Meter};
 use crate::trains::Asking;
 
 /// Sockets and threads of one test.
@@ -49,15 +50,33 @@ pub(crate) enum Rig {
 }
 
 /// The connections of a TCP echo test; their threads end when this is dropped.
-#[derive(Default)]
 pub(crate) struct EchoConnections {
     pub(crate) answered: Arc<AtomicU64>,
+    /// Holds them to the owner's caps, where there are any.
+    pub(crate) meter: Option<Arc<Meter>>,
+    /// Raised at the end, for a thread that waits until a cap allows more.
+    over: StopFlag,
     streams: Vec<TcpStream>,
     /// Who watches it sees it go.
     alive: watch::Sender<()>,
 }
 
 impl EchoConnections {
+    pub(crate) fn metered(meter: Option<Arc<Meter>>) -> Self {
+        Self {
+            answered: Arc::default(),
+            meter,
+            over: StopFlag::new(),
+            streams: Vec::new(),
+            alive: watch::Sender::new(()),
+        }
+    }
+
+    /// How the thread of a connection asks before it answers.
+    pub(crate) fn gate(&self) -> Gate {
+        Gate { meter: self.meter.clone(), over: self.over.clone() }
+    }
+
     /// Keeps a second handle, by which the connection can be closed under its thread.
     pub(crate) fn keep(&mut self, stream: &TcpStream) -> std::io::Result<()> {
         self.streams.push(stream.try_clone()?);
@@ -72,6 +91,7 @@ impl EchoConnections {
 
 impl Drop for EchoConnections {
     fn drop(&mut self) {
+        self.over.raise();
         for stream in &self.streams {
             let _ = stream.shutdown(Shutdown::Both);
         }
@@ -102,7 +122,8 @@ impl Rig {
             Self::Running { .. } => return None,
             Self::UdpEcho { flow, drops_before, .. } => EndReport::Echo {
                 answered: flow.as_ref().map_or(0, |flow| flow.answered.load(Ordering::Acquire)),
-                drops: drops.saturating_sub(*drops_before),
+                drops: drops.saturating_sub(*drops_before)
+                    + flow.as_ref().and_then(|flow| flow.meter.as_ref()).map_or(0, |meter| meter.held_back()),
             },
             Self::TcpEcho { connections, .. } => {
                 EndReport::Echo { answered: connections.answered.load(Ordering::Acquire), drops: 0 }

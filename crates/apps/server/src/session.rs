@@ -25,6 +25,7 @@ mod reservation;
 mod test_life;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use netaware_record::{HostInfo, Outcome};
 use netaware_units::{Mono, Span};
@@ -38,6 +39,7 @@ use netaware_wire::proof::Key;
 use netaware_wire::{OwnerToken, PROTOCOL_VERSION, Token, proof};
 
 use crate::plan::Refusal;
+use crate::together::Together;
 use reservation::Permit;
 use test_life::Test;
 
@@ -136,6 +138,8 @@ pub(crate) struct Session<'a> {
     permit: Permit,
     /// A test was opened since it was last asked whether the reservation is used.
     has_opened: bool,
+    /// The throughput tests of all sessions of the reservation.
+    together: Arc<Together>,
     header: HeaderFields,
     tests: BTreeMap<u32, Test>,
     actions: VecDeque<Action>,
@@ -176,6 +180,7 @@ impl<'a> Session<'a> {
             state: State::Hello { until: now + HELLO_PATIENCE },
             permit: Permit::None,
             has_opened: false,
+            together: Arc::default(),
             header: HeaderFields::default(),
             tests: BTreeMap::new(),
             actions: VecDeque::new(),
@@ -202,6 +207,11 @@ impl<'a> Session<'a> {
     /// which opens what is the owner's. Without a key nobody is told one.
     pub(crate) fn for_owner(self, owner: Option<OwnerToken>) -> Self {
         Self { owner: owner.filter(|_| self.rules.key.is_some()), ..self }
+    }
+
+    /// The reservation that it is about to hold is shared with those that have the same.
+    pub(crate) fn share(&mut self, together: Arc<Together>) {
+        self.together = together;
     }
 
     /// The next thing to do.

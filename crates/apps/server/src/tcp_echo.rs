@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use netaware_wire::pattern;
 
+use crate::meter::Gate;
 use crate::runner::spawn;
 
 /// Answers until the connection closes; in a thread of its own, because what is measured is how
@@ -21,6 +22,7 @@ pub(crate) fn answer(
     request: u32,
     response: Option<u32>,
     answered: Arc<AtomicU64>,
+    gate: Gate,
     guard: impl Send + 'static,
 ) -> io::Result<()> {
     spawn("netaware-echo", move || {
@@ -28,16 +30,22 @@ pub(crate) fn answer(
         let (mut stream, request) = (stream, request as usize);
         // The end of the connection is the end of the test, whichever way it comes.
         let _ = match response {
-            None => give_back(&mut stream, request, &answered),
-            Some(response) => make(&mut stream, request, response as usize, &answered),
+            None => give_back(&mut stream, request, &gate, &answered),
+            Some(response) => make(&mut stream, request, response as usize, &gate, &answered),
         };
     })
 }
 
-fn give_back<S: Read + Write>(stream: &mut S, length: usize, answered: &AtomicU64) -> io::Result<()> {
+fn give_back<S: Read + Write>(
+    stream: &mut S,
+    length: usize,
+    gate: &Gate,
+    answered: &AtomicU64,
+) -> io::Result<()> {
     let mut buf = vec![0; length];
     loop {
         stream.read_exact(&mut buf)?;
+        gate.wait(2 * length)?;
         counted(answered, || stream.write_all(&buf))?;
     }
 }
@@ -46,6 +54,7 @@ fn make<S: Read + Write>(
     stream: &mut S,
     request: usize,
     response: usize,
+    gate: &Gate,
     answered: &AtomicU64,
 ) -> io::Result<()> {
     let mut buf = vec![0; request.max(response).min(PIECE)];
@@ -53,6 +62,7 @@ fn make<S: Read + Write>(
         for piece in pieces(request) {
             stream.read_exact(&mut buf[..piece.len])?;
         }
+        gate.wait(request + response)?;
         counted(answered, || {
             pieces(response).try_for_each(|piece| {
                 pattern::fill(&mut buf[..piece.len], exchange, piece.at);
@@ -118,7 +128,10 @@ mod tests {
     fn a_response_of_its_own_length_is_the_pattern_of_its_exchange() {
         for (request, response) in [(1, 1), (1, 300_000), (300_000, 1), (65_536, 65_537), (64, 0)] {
             let (mut wire, answered) = (wire(request * 3 + request / 2), AtomicU64::new(0));
-            assert!(make(&mut wire, request, response, &answered).is_err(), "the connection ends");
+            assert!(
+                make(&mut wire, request, response, &Gate::default(), &answered).is_err(),
+                "the connection ends"
+            );
             assert_eq!((answered.into_inner(), wire.said.len()), (3, 3 * response), "{request} B");
             for (exchange, said) in (0..3).zip(wire.said.chunks(response.max(1))) {
                 assert!(
@@ -132,7 +145,7 @@ mod tests {
     #[test]
     fn without_a_length_of_its_own_the_request_comes_back() {
         let (mut wire, answered) = (wire(250), AtomicU64::new(0));
-        assert!(give_back(&mut wire, 100, &answered).is_err());
+        assert!(give_back(&mut wire, 100, &Gate::default(), &answered).is_err());
         assert_eq!((answered.into_inner(), &wire.said[..]), (2, &wire.asked.get_ref()[..200]));
     }
 
@@ -153,7 +166,7 @@ mod tests {
             }
         }
         let answered = AtomicU64::new(0);
-        assert!(make(&mut Deaf, 10, 10, &answered).is_err());
+        assert!(make(&mut Deaf, 10, 10, &Gate::default(), &answered).is_err());
         assert_eq!(answered.into_inner(), 0);
     }
 }

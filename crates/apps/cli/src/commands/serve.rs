@@ -85,10 +85,10 @@ pub(crate) struct Serve {
     /// Longest transfer [default: 1h]
     #[arg(long, value_name = "TIME", value_parser = quantity::lasting, help_heading = LIMITS)]
     max_duration: Option<Span>,
-    /// Highest payload rate of a transfer [default: no limit]
+    /// Highest rate of a transfer, and of all echoes [default: no limit]
     #[arg(long, value_name = "RATE", value_parser = quantity::some_rate, help_heading = LIMITS)]
     max_rate: Option<BitRate>,
-    /// Most payload of a transfer [default: no limit]
+    /// Most payload of a transfer, or of an echo test [default: no limit]
     #[arg(long, value_name = "SIZE", value_parser = quantity::some_bytes, help_heading = LIMITS)]
     max_bytes: Option<ByteCount>,
     /// Most parallel streams of a transfer [default: 512]

@@ -81,7 +81,8 @@ impl Courier {
             while let Some(message) = self.association.next_message() {
                 self.answer_one(&message, &mut buf, response)?;
             }
-            self.counts.drops.store(self.association.drops(), Ordering::Release);
+            let held_back = self.belonging.meter.as_ref().map_or(0, |meter| meter.held_back());
+            self.counts.drops.store(self.association.drops() + held_back, Ordering::Release);
         }
         Ok(())
     }
@@ -93,6 +94,11 @@ impl Courier {
         let response = response.unwrap_or(bytes.len());
         let fits = bytes.len() <= buf.len() && self.association.buffered() < MOST_UNANSWERED;
         let Some(request) = buf.get_mut(..bytes.len()).filter(|_| fits) else { return Ok(()) };
+        if let Some(meter) = &self.belonging.meter
+            && !meter.passes(clock::now(), bytes.len() + response)
+        {
+            return Ok(());
+        }
         request.copy_from_slice(bytes);
         let stamps = EchoStamps {
             received_at: as_remote(arrival.rx.at),

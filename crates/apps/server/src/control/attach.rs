@@ -17,6 +17,7 @@ use super::Control;
 use crate::channel::{self, Belonging};
 use crate::event::{Event, Welcome};
 use crate::flows::{Flow, Purpose};
+use crate::meter::Meter;
 use crate::plan::Refusal;
 use crate::pools::told;
 use crate::reflector::Reflector;
@@ -43,11 +44,12 @@ impl Control<'_> {
                 let place = self.echo_place(test)?;
                 let response = response.map(|response| response as usize);
                 let purpose = Purpose::Echo { longest: *length as usize, response, dscp: *dscp };
-                self.context.flows.expect(self.session.token(), test, purpose, self.session.header());
+                let (token, header) = (self.session.token(), self.session.header());
+                self.context.flows.expect_metered(token, test, purpose, header, self.meter(test));
                 Rig::UdpEcho { flow: None, drops_before: self.drops(), _place: place }
             }
             TestPlan::TcpEcho { length, response, .. } => {
-                let connections = EchoConnections::default();
+                let connections = EchoConnections::metered(self.meter(test));
                 let (request, response) = (*length, *response);
                 Rig::TcpEcho { request, response, connections, _place: self.echo_place(test)? }
             }
@@ -59,6 +61,11 @@ impl Control<'_> {
         });
         self.plans.insert(test, plan);
         Ok(())
+    }
+
+    /// What holds an echo test to the owner's caps, where there are any.
+    fn meter(&self, test: u32) -> Option<Arc<Meter>> {
+        self.context.echo_caps.meter(self.peer.ip(), test, self.events.clone())
     }
 
     fn echo_place(&self, test: u32) -> Result<Place, Refusal> {
@@ -112,6 +119,7 @@ impl Control<'_> {
             test: connections.watch(),
             longest: *request as usize,
             place: Some(self.echo_place(test).ok()?),
+            meter: connections.meter.clone(),
         };
         self.session.attached(now, test, stream);
         Some(consent)
@@ -146,7 +154,7 @@ impl Control<'_> {
                 stream.write_all(welcome.attached()).map_err(|error| failed(&error))?;
                 connections.keep(&stream.socket).map_err(|error| failed(&error))?;
                 let answered = Arc::clone(&connections.answered);
-                tcp_echo::answer(stream.socket, *request, *response, answered, place)
+                tcp_echo::answer(stream.socket, *request, *response, answered, connections.gate(), place)
                     .map_err(|error| failed(&error))?;
             }
             _ => {}
@@ -179,6 +187,7 @@ impl Control<'_> {
             local: self.local,
             peer: self.peer,
             interfaces: self.interfaces(ZonedIp::of(self.local)),
+            meter: self.meter(test),
             _place: place,
             events: self.events.clone(),
         };

@@ -195,6 +195,7 @@ fn a_link_local_address_of_several_links_is_that_of_the_link_its_prober_is_on() 
         local: Some(local.parse().unwrap()),
         answered: AtomicU64::new(0),
         header: HeaderFields::default(),
+        meter: None,
         purpose: ECHO,
     };
     let peer = std::net::SocketAddrV6::new("fe80::2".parse().unwrap(), 1000, 0, 7);

@@ -290,6 +290,18 @@ fn a_test_that_does_not_keep_to_its_plan_is_caught() {
 }
 
 #[test]
+fn an_echo_test_that_reaches_a_cap_names_it() {
+    let limits =
+        Limits { rate: Some(BitRate(8_000_000)), bytes: Some(ByteCount(1_000_000)), ..Limits::default() };
+    let said = |cap| reached(&limits, cap).map(|refusal| (refusal.code, refusal.message)).unwrap();
+    assert_eq!(said(Cap::Bytes), (ErrorCode::Cap, "the responder's cap for bytes is 977 KiB".to_owned()));
+    let (code, message) = said(Cap::Rate);
+    assert_eq!(code, ErrorCode::Cap);
+    assert!(message.starts_with("the responder's cap for rate is 8.00 Mbit/s for all echoes"), "{message}");
+    assert_eq!(reached(&Limits::default(), Cap::Rate), None);
+}
+
+#[test]
 fn a_channel_carries_short_flows_one_by_one() {
     let most = MAX_CHANNEL_PAYLOAD as u32;
     let short = UdpPlan { length: most, ..udp() };

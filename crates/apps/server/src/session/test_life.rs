@@ -8,7 +8,8 @@ use netaware_units::{BitRate, ByteCount, Mono, Span};
 use netaware_wire::control::{ChannelEnd, EndReport, ErrorCode, ServerMessage, TestPlan, VolleySpec};
 
 use super::{Action, EVICTED, Session, report};
-use crate::plan::{self, Refusal};
+use crate::plan::{self, Cap, Refusal};
+use crate::together::Part;
 
 #[derive(Debug)]
 pub(super) struct Test {
@@ -30,6 +31,8 @@ pub(super) struct Test {
     volleys: u32,
     /// Its flow comes in a data channel.
     has_channel: bool,
+    /// What it has of the reservation; absent without one.
+    part: Option<Part>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,9 +104,10 @@ impl Test {
 
 impl Session<'_> {
     pub(super) fn open(&mut self, test: u32, plan: TestPlan) {
-        if let Err(Refusal { code, message }) = self.may_open(test, &plan) {
-            return self.say_error(code, &message, Some(test));
-        }
+        let part = match self.may_open(test, &plan) {
+            Ok(part) => part,
+            Err(Refusal { code, message }) => return self.say_error(code, &message, Some(test)),
+        };
         self.has_opened = true;
         let (attached, bytes) = (BTreeSet::new(), ByteCount(0));
         let prepared = plan.clone();
@@ -120,12 +124,13 @@ impl Session<'_> {
                 unacknowledged: Span::ZERO,
                 volleys: 0,
                 has_channel: false,
+                part,
             },
         );
         self.actions.push_back(Action::Prepare { test, plan: prepared });
     }
 
-    fn may_open(&self, test: u32, plan: &TestPlan) -> Result<(), Refusal> {
+    fn may_open(&self, test: u32, plan: &TestPlan) -> Result<Option<Part>, Refusal> {
         let state = |message: &str| Err(Refusal { code: ErrorCode::State, message: message.to_owned() });
         if self.tests.contains_key(&test) {
             return state("a test of this number is open");
@@ -137,7 +142,11 @@ impl Session<'_> {
             return state("a throughput test needs a reservation");
         }
         plan::check_label(plan, &self.header)?;
-        plan::check(plan, &self.rules.limits)
+        plan::check(plan, &self.rules.limits)?;
+        if !plan::needs_reservation(plan) {
+            return Ok(None);
+        }
+        self.together.open(&self.rules.limits, plan::planned(plan)).map(Some)
     }
 
     /// The answer to [`Action::Prepare`]; an error may also come later, when a stream that was
@@ -218,6 +227,17 @@ impl Session<'_> {
         }
     }
 
+    /// An echo test has reached a cap. The rate holds requests back, the bytes end the test as they
+    /// end a transfer.
+    pub(crate) fn cap_reached(&mut self, test: u32, cap: Cap) {
+        let goes_on = self.tests.get(&test).is_some_and(|entry| !matches!(entry.stage, Stage::Ending { .. }));
+        let Some(refusal) = plan::reached(&self.rules.limits, cap).filter(|_| goes_on) else { return };
+        self.say_error(refusal.code, &refusal.message, Some(test));
+        if cap == Cap::Bytes {
+            self.halt(test, Some(Verdict::Is(Outcome::Interrupted)));
+        }
+    }
+
     /// A stream that was wanted is attached, or a flow has entered (`stream` is then 0).
     pub(crate) fn attached(&mut self, now: Mono, test: u32, stream: u16) {
         let to_attach = self.patience_now(now, ATTACH_ROUND_TRIPS, ATTACH_PATIENCE);
@@ -246,6 +266,9 @@ impl Session<'_> {
         };
         let until = if entry.is_echo() { until } else { now + plan::duration(&entry.plan) + overtime };
         let latest = until + entry.plan.longest_drain();
+        if let Some(part) = entry.part.as_mut().filter(|_| !plan::is_echo(&entry.plan)) {
+            part.begin(now, &self.rules.limits);
+        }
         entry.stage = Stage::Running { until, latest };
         entry.has_run = true;
         self.summary.tests += 1;
@@ -347,6 +370,9 @@ impl Session<'_> {
             entry.stage = Stage::Ending { verdict };
         }
         if first {
+            if let Some(part) = &mut entry.part {
+                part.halted();
+            }
             self.actions.push_back(Action::Halt { test });
         }
     }
@@ -382,7 +408,7 @@ impl Session<'_> {
             self.heard(now);
             self.put_off(now, test);
         }
-        if !self.count(test, tick.bytes, tick.end) {
+        if !self.count(now, test, tick.bytes, tick.end) {
             return;
         }
         let Some(entry) = self.tests.get_mut(&test) else { return };
@@ -412,7 +438,7 @@ impl Session<'_> {
             self.put_off(now, test);
         }
         self.loaded.observe(now, tick.rtt.unwrap_or_default());
-        if !self.count(test, tick.bytes, tick.end) {
+        if !self.count(now, test, tick.bytes, tick.end) {
             return;
         }
         let Some(entry) = self.tests.get_mut(&test) else { return };
@@ -441,11 +467,14 @@ impl Session<'_> {
     }
 
     /// Whether the test goes on and its progress is told.
-    fn count(&mut self, test: u32, bytes: ByteCount, elapsed: Span) -> bool {
+    fn count(&mut self, now: Mono, test: u32, bytes: ByteCount, elapsed: Span) -> bool {
+        let limits = &self.rules.limits;
         let Some(entry) = self.tests.get_mut(&test) else { return false };
         entry.bytes = ByteCount(entry.bytes.0.saturating_add(bytes.0));
         let running = matches!(entry.stage, Stage::Running { .. });
-        if running && let Some(refusal) = plan::exceeded(&self.rules.limits, entry.bytes, elapsed) {
+        let together = entry.part.as_mut().and_then(|part| part.moved(now, bytes, limits));
+        let exceeded = plan::exceeded(limits, entry.bytes, elapsed).or(together);
+        if running && let Some(refusal) = exceeded {
             self.say_error(refusal.code, &refusal.message, Some(test));
             self.halt(test, Some(Verdict::Is(Outcome::Interrupted)));
             return true;

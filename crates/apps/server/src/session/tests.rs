@@ -4,6 +4,7 @@ use netaware_wire::control::{EndReport, TcpPlan};
 
 use super::*;
 use crate::admission::Notice;
+use crate::plan::Cap;
 
 const T0: Mono = Mono(1_000_000_000_000);
 const TOKEN: Token = Token([1; 16]);
@@ -740,6 +741,91 @@ fn a_test_over_the_owners_cap_is_stopped() {
     );
     assert_eq!(deeds(&mut session), ["error Cap 1", "halt 1", "receiver_ticks 1"]);
     session.ended(1, received(9_000_000));
+    assert_eq!(deeds(&mut session), ["finished 1 Interrupted"]);
+}
+
+fn at_rate(rate: u64, direction: Direction) -> TestPlan {
+    let plan = TcpPlan { streams: 1, length: 1024, ..TcpPlan::new(direction, Span::from_secs(10)) };
+    TestPlan::Tcp(TcpPlan { rate: Some(BitRate(rate)), ..plan })
+}
+
+/// 128 tests of one reservation, in 16 sessions, had the cap each.
+#[test]
+fn parallel_tests_of_one_reservation_have_the_cap_together() {
+    let limits = Limits { rate: Some(BitRate(8_000_000)), ..Limits::default() };
+    let rules = Rules { limits, ..rules(None) };
+    let together = Arc::default();
+    let mut sessions: Vec<_> = (0..16)
+        .map(|_| {
+            let mut session = open_session(&rules);
+            session.share(Arc::clone(&together));
+            admit(&mut session, Span::from_secs(100));
+            session
+        })
+        .collect();
+    let mut open = |n: usize, test, direction| {
+        tell(&mut sessions[n], T0, ClientMessage::Open { test, plan: at_rate(8_000_000, direction) })
+    };
+    assert_eq!(open(0, 1, Direction::Forward), ["prepare 1"]);
+    for n in 0..16 {
+        assert_eq!(open(n, 7, Direction::Forward), ["error Cap 7"], "session {n}");
+    }
+    // Both ways at once each have it.
+    assert_eq!(open(1, 1, Direction::Reverse), ["prepare 1"]);
+    assert_eq!(open(0, 2, Direction::Reverse), ["error Cap 2"]);
+    // The next turn is another session's.
+    assert_eq!(tell(&mut sessions[0], T0, ClientMessage::Stop { test: 1 }), ["halt 1"]);
+    let next = ClientMessage::Open { test: 2, plan: at_rate(8_000_000, Direction::Forward) };
+    assert_eq!(tell(&mut sessions[2], T0, next), ["prepare 2"]);
+}
+
+#[test]
+fn what_parallel_tests_move_is_held_against_the_cap_in_all() {
+    let limits = Limits { rate: Some(BitRate(8_000_000)), ..Limits::default() };
+    let rules = Rules { limits, ..rules(None) };
+    let together = Arc::default();
+    let mut sessions: Vec<_> = (0..2)
+        .map(|_| {
+            let mut session = open_session(&rules);
+            session.share(Arc::clone(&together));
+            admit(&mut session, Span::from_secs(100));
+            let plan = at_rate(4_000_000, Direction::Forward);
+            tell(&mut session, T0, ClientMessage::Open { test: 1, plan });
+            session.prepared(T0, 1, Ok(()));
+            session.attached(T0, 1, 0);
+            tell(&mut session, T0, ClientMessage::Start { test: 1 });
+            session
+        })
+        .collect();
+    // Each keeps to the cap and exceeds its plan, by the other end's doing.
+    let stopped = (1..=100).find_map(|second| {
+        let (now, end) = (ms(second * 1000), Span::from_secs(second));
+        let tick = ReceiverTick { bytes: ByteCount(1_000_000), end, ..ReceiverTick::default() };
+        sessions.iter_mut().find_map(|session| {
+            session.receiver_tick(now, 1, tick);
+            deeds(session).contains(&"error Cap 1".to_owned()).then_some(second)
+        })
+    });
+    assert_eq!(stopped, Some(2));
+}
+
+#[test]
+fn an_echo_test_goes_on_at_the_cap_on_the_rate_and_ends_at_the_one_on_bytes() {
+    let limits =
+        Limits { rate: Some(BitRate(8_000_000)), bytes: Some(ByteCount(1_000_000)), ..Limits::default() };
+    let rules = Rules { limits, ..rules(None) };
+    let mut session = open_session(&rules);
+    tell(&mut session, T0, ClientMessage::Open { test: 1, plan: echo() });
+    session.prepared(T0, 1, Ok(()));
+    session.attached(T0, 1, 0);
+    tell(&mut session, T0, ClientMessage::Start { test: 1 });
+    session.cap_reached(1, Cap::Rate);
+    assert_eq!(deeds(&mut session), ["error Cap 1"]);
+    session.cap_reached(1, Cap::Bytes);
+    assert_eq!(deeds(&mut session), ["error Cap 1", "halt 1"]);
+    session.cap_reached(1, Cap::Rate);
+    assert_eq!(deeds(&mut session), [""; 0]);
+    session.ended(1, EndReport::Echo { answered: 3, drops: 9 });
     assert_eq!(deeds(&mut session), ["finished 1 Interrupted"]);
 }
 

@@ -18,6 +18,7 @@ use super::control::bounded;
 use super::head::attach_of;
 use super::{Connection, problem};
 use crate::event::Event;
+use crate::meter::Meter;
 
 /// The session agrees: what the connection counts in, and what tells of the test's end.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(crate) struct Consent {
     /// Longest request.
     pub(crate) longest: usize,
     pub(crate) place: Option<Place>,
+    /// Holds the test to the owner's caps, where there are any.
+    pub(crate) meter: Option<Arc<Meter>>,
 }
 
 pub(super) async fn open(
@@ -59,7 +62,17 @@ async fn answer_all(mut socket: WebSocket, mut consent: Consent) {
         };
         match message {
             Some(Ok(Message::Binary(request))) => {
-                let reply = reply(&request, clock::now());
+                let received_at = clock::now();
+                if let Some(meter) = &consent.meter {
+                    let admits = tokio::select! {
+                        admits = meter.admits(2 * request.len()) => admits,
+                        _ = consent.test.changed() => return,
+                    };
+                    if !admits {
+                        return;
+                    }
+                }
+                let reply = reply(&request, received_at);
                 // A client that reads nothing does not outlive its test.
                 let sent = tokio::select! {
                     sent = socket.send(Message::Binary(reply)) => sent,
@@ -133,7 +146,7 @@ mod tests {
         bounded(upgrade, LONGEST).on_upgrade(|socket| async {
             let (_lasting, test) = watch::channel(());
             let answered = Arc::default();
-            answer_all(socket, Consent { answered, test, longest: LONGEST, place: None }).await;
+            answer_all(socket, Consent { answered, test, longest: LONGEST, place: None, meter: None }).await;
         })
     }
 

@@ -2,10 +2,11 @@
 
 use std::net::{SocketAddr, UdpSocket};
 
+use netaware_io::clock;
 use netaware_server::Config;
-use netaware_units::{RemoteMono, Span};
+use netaware_units::{BitRate, RemoteMono, Span};
 use netaware_wire::Token;
-use netaware_wire::control::{ClientMessage, EndReport, ServerMessage, TestPlan};
+use netaware_wire::control::{ClientMessage, EndReport, ErrorCode, ServerMessage, TestPlan};
 use netaware_wire::datagram::{ANSWER_LEN, EchoStamps, Header, Kind, SETUP_LEN, Setup};
 use netaware_wire::echo::{self, Reply};
 
@@ -53,6 +54,40 @@ fn echoes_come_back_over_both_versions_with_stamps() {
         socket.send(&request(flow, 100, 100)).unwrap();
         assert!(!is_answered(&socket), "a flow outlived its test");
     }
+}
+
+/// Echoes went out at 1.3 Gbit/s under any cap.
+#[test]
+fn a_flood_of_echoes_gets_no_more_than_the_cap_on_the_rate_and_the_rest_is_counted() {
+    let responder = Responder::start(Config { max_rate: Some(BitRate(8_000_000)), ..Config::default() });
+    let mut speaker = Speaker::open(responder.v4());
+    speaker.opened(1, echo(1000));
+    let socket = udp(responder.v4());
+    let flow = enter(&socket, speaker.token, 1);
+    speaker.ready(1);
+    let began = clock::now();
+    for seq in 0..3000 {
+        socket.send(&request(flow, seq, 1000)).unwrap();
+        if seq % 50 == 0 {
+            clock::sleep(Span::from_millis(2));
+        }
+    }
+    let said = speaker.hear_until(|message| match message {
+        ServerMessage::Error { code: ErrorCode::Cap, message, test: Some(1), .. } => Some(message.clone()),
+        _ => None,
+    });
+    assert!(said.starts_with("the responder's cap for rate is 8.00 Mbit/s for all echoes"), "{said}");
+    speaker.say(&ClientMessage::Stop { test: 1 });
+    let (answered, drops) = speaker.hear_until(|message| match message {
+        ServerMessage::Finished { report: EndReport::Echo { answered, drops }, .. } => {
+            Some((*answered, *drops))
+        }
+        _ => None,
+    });
+    // An exchange is 2000 bytes of 1 MB/s, and one second's worth may go at once.
+    let most = (clock::now() - began + Span::from_secs(1)).nanos() as u64 / 2_000_000;
+    assert!((1..=most).contains(&answered), "{answered} of {most}");
+    assert!(drops > 0, "they are not the network's losses");
 }
 
 #[test]

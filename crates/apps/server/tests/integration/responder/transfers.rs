@@ -193,6 +193,57 @@ fn tcp_requests_are_answered_length_for_length() {
     }
 }
 
+/// Echoes over TCP went out at 12.5 Gbit/s without a reservation, under any cap.
+#[test]
+fn tcp_echoes_wait_until_the_cap_on_the_rate_allows_them() {
+    let responder = Responder::start(Config { max_rate: Some(BitRate(8_000_000)), ..Config::default() });
+    let mut speaker = Speaker::open(responder.v6());
+    let duration = Span::from_secs(20);
+    speaker.opened(1, TestPlan::TcpEcho { length: 65_536, response: None, duration });
+    let (mut stream, answer) = speaker.attach(Role::Echo, 1, 0);
+    assert_eq!(answer, Some(ATTACHED));
+    start(&mut speaker, 1);
+    let (sent, mut back) = (vec![7; 65_536], vec![0; 65_536]);
+    let began = clock::now();
+    for _ in 0..12 {
+        stream.write_all(&sent).unwrap();
+        stream.read_exact(&mut back).unwrap();
+    }
+    // 1.57 MB at 1 MB/s, of which a second's worth may go at once.
+    assert!(clock::now() - began > Span::from_millis(500));
+    let is_cap = |message: &ServerMessage| {
+        matches!(message, ServerMessage::Error { code: ErrorCode::Cap, test: Some(1), .. }).then_some(())
+    };
+    speaker.hear_until(is_cap);
+    speaker.say(&ClientMessage::Stop { test: 1 });
+    let want = (Outcome::Complete, EndReport::Echo { answered: 12, drops: 0 });
+    assert_eq!(finished(&mut speaker, 1), want);
+}
+
+#[test]
+fn an_echo_test_ends_where_it_has_moved_all_bytes_that_the_owner_allows() {
+    let responder = Responder::start(Config { max_bytes: Some(ByteCount(10_000)), ..Config::default() });
+    let mut speaker = Speaker::open(responder.v4());
+    let duration = Span::from_secs(20);
+    speaker.opened(1, TestPlan::TcpEcho { length: 1000, response: None, duration });
+    let (mut stream, answer) = speaker.attach(Role::Echo, 1, 0);
+    assert_eq!(answer, Some(ATTACHED));
+    start(&mut speaker, 1);
+    for _ in 0..5 {
+        stream.write_all(&[7; 1000]).unwrap();
+        stream.read_exact(&mut [0; 1000]).unwrap();
+    }
+    stream.write_all(&[7; 1000]).unwrap();
+    assert_eq!(stream.read(&mut [0; 1]).unwrap_or(0), 0, "the connection ends");
+    let said = speaker.hear_until(|message| match message {
+        ServerMessage::Error { code: ErrorCode::Cap, message, test: Some(1), .. } => Some(message.clone()),
+        _ => None,
+    });
+    assert!(said.starts_with("the responder's cap for bytes is "), "{said}");
+    let want = (Outcome::Interrupted, EndReport::Echo { answered: 5, drops: 0 });
+    assert_eq!(finished(&mut speaker, 1), want);
+}
+
 #[test]
 fn tcp_responses_of_their_own_length_are_streamed_and_long_ones_wait_for_their_turn() {
     let responder = Responder::start(Config::default());
