@@ -13,6 +13,7 @@ mod responder {
     pub(crate) mod network;
     pub(crate) mod plan;
     pub(crate) mod session;
+    pub(crate) mod together;
 }
 
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ use responder::framing::Frames;
 use responder::plan::Refusal;
 use responder::session::{Action, Rules, Session, WIND_DOWN};
 // The files name each other by their place in their own crate.
-use responder::{admission, plan};
+use responder::{admission, plan, together};
 
 /// Each prober asks from a site of its own.
 fn site(who: u8) -> Site {

@@ -681,7 +681,8 @@ pub(crate) fn connect_again(lanes: &mut [Lane], target: &Target) -> bool {
 /// Makes sure that the responder's place is ours for another `needed`. Where the lease is too short
 /// for that, or the place was unused for so long that somebody else has it, the place is given back
 /// and asked for again, for `rest`: others who wait have their turn first, and nothing that is
-/// still to come is refused. Returns whether that was so: tests that need the place have ended then.
+/// still to come is refused. Returns whether that was so: tests that need the place have ended
+/// then.
 pub(crate) fn keep_reserved(
     lanes: &mut [Lane],
     needed: Span,

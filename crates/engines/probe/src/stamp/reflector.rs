@@ -21,7 +21,8 @@
 //!
 //! Memory: 600 bytes a session, [`ReflectorSettings::most_sessions`] of them; idle ones are
 //! forgotten after [`IDLE`], or after [`NEW_START`] if there is no room for others: who forges many
-//! addresses could keep everybody out with a packet each. 100 bytes a host, and 3 MB of proofs if there is a key.
+//! addresses could keep everybody out with a packet each. 100 bytes a host, and 3 MB of proofs if
+//! there is a key.
 
 mod answered;
 

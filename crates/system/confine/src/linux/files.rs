@@ -5,8 +5,8 @@
 //! may be replaced is allowed by its folder.
 //!
 //! The rights are those of Linux 6.2 and later; earlier kernels enforce what they know. Not
-//! covered: what is open already, reading names and attributes (stat, access), changing permissions, and
-//! connecting to local sockets.
+//! covered: what is open already, reading names and attributes (stat, access), changing
+//! permissions, and connecting to local sockets.
 
 use std::ffi::OsStr;
 use std::fs;
