@@ -199,17 +199,17 @@ fn tcp_echoes_wait_until_the_cap_on_the_rate_allows_them() {
     let responder = Responder::start(Config { max_rate: Some(BitRate(8_000_000)), ..Config::default() });
     let mut speaker = Speaker::open(responder.v6());
     let duration = Span::from_secs(20);
-    speaker.opened(1, TestPlan::TcpEcho { length: 65_536, response: None, duration });
+    speaker.opened(1, TestPlan::TcpEcho { length: 65_000, response: None, duration });
     let (mut stream, answer) = speaker.attach(Role::Echo, 1, 0);
     assert_eq!(answer, Some(ATTACHED));
     start(&mut speaker, 1);
-    let (sent, mut back) = (vec![7; 65_536], vec![0; 65_536]);
+    let (sent, mut back) = (vec![7; 65_000], vec![0; 65_000]);
     let began = clock::now();
     for _ in 0..12 {
         stream.write_all(&sent).unwrap();
         stream.read_exact(&mut back).unwrap();
     }
-    // 1.57 MB at 1 MB/s, of which a second's worth may go at once.
+    // 1.56 MB at 1 MB/s, of which a second's worth may go at once.
     assert!(clock::now() - began > Span::from_millis(500));
     let is_cap = |message: &ServerMessage| {
         matches!(message, ServerMessage::Error { code: ErrorCode::Cap, test: Some(1), .. }).then_some(())
