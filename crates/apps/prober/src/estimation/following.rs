@@ -42,15 +42,6 @@ struct Followed {
     is_hopeless_said: bool,
 }
 
-/// What became of a turn.
-struct TurnEnd {
-    failure: Result<(), crate::stage::Cause>,
-    sent: u64,
-    /// A method that goes on in its next turn has its figure at the end of this one, even if there
-    /// was no time for another volley.
-    lasts_until: Mono,
-}
-
 /// Until its time is over, or somebody stops it.
 pub(super) fn follow(
     request: &EstimationRequest,
@@ -104,8 +95,7 @@ pub(super) fn follow(
             let limit = if request.tracks() { end - began_at } else { time };
             let instrument = instrument(session, request, &known, each.direction, limit);
             let over = session.over.clone();
-            let TurnEnd { failure, sent, lasts_until } =
-                each.take_turn(session, request, &known, &instrument, turn_until);
+            let (failure, sent) = each.take_turn(session, request, &known, &instrument, turn_until);
             let is_capped = each.last.as_ref().is_some_and(|last| last.capped.is_some());
             if is_capped && let Some(most) = told_cap_on_bytes(lane) {
                 each.tell_cap(lane.version, most, watch);
@@ -116,15 +106,13 @@ pub(super) fn follow(
             if let Err(cause) = failure {
                 lane.fail("send trains", cause);
             }
-            let version = lane.version;
+            if sent > 0 {
+                each.tell(lane.version, began_at, watch);
+            }
             // The responder takes a place back that is not used, and gives it to the next.
             if is_worth_releasing(until - clock::now()) {
                 lane::release_all(lanes);
                 has_place = false;
-            }
-            wait(lasts_until, &over);
-            if sent > 0 {
-                each.tell(version, began_at, watch);
             }
             // The interval stays what was asked for. A turn that could not begin, or has no use for
             // its time, is over at once, and so would be all that follow. A session that is over
@@ -177,7 +165,7 @@ impl Followed {
         known: &Known,
         instrument: &Instrument,
         until: Mono,
-    ) -> TurnEnd {
+    ) -> (Result<(), crate::stage::Cause>, u64) {
         let version = session.version;
         let tracks = request.tracks();
         if !tracks {
@@ -265,8 +253,10 @@ impl Followed {
             // What was seen of another path is of no use for this one.
             (self.estimator, self.pending) = (None, None);
         }
-        let lasts_until = if tracks && ran == Ran::Paused { until } else { clock::now() };
-        TurnEnd { failure: done.ended, sent: done.sent, lasts_until }
+        if tracks && ran == Ran::Paused {
+            clock::sleep_until(until);
+        }
+        (done.ended, done.sent)
     }
 
     /// Says once, while it goes on, why turns end early: the record with its warnings comes only
