@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn the_loader_is_found_where_it_is_mapped() {
         let maps = "\
-55d0c0000000-55d0c0021000 r--p 00000000 fe:00 21 /opt/bin/netaware
+55d0c0000000-55d0c0021000 r--p 00000000 fe:00 21 /opt/ld/netaware
 7f1200000000-7f1200028000 r--p 00000000 fe:00 31 /usr/lib/x86_64-linux-gnu/libc.so.6
 7f1200300000-7f1200302000 rw-p 00000000 00:00 0
 7f1200400000-7f1200401000 r--p 00000000 fe:00 33 /usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2
