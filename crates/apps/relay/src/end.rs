@@ -17,8 +17,8 @@ use tracing::{info, warn};
 use crate::far::{self, Doors};
 use crate::near::{self, Lobby};
 use crate::orders::Orders;
-use crate::refusals::Refusals;
 use crate::{Far, Near, Settings};
+use netaware_pool::Reports;
 
 /// Why there is no relay.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     orders: watch::Sender<Orders>,
     numbers: AtomicU64,
     /// Of strangers.
-    refusals: Refusals,
+    refusals: Reports,
 }
 
 /// Stops a relay, or moves its streams, from anywhere.
@@ -85,7 +85,7 @@ impl Shared {
     fn new(settings: Settings) -> Arc<Self> {
         let places = Arc::new(Semaphore::new(settings.max.clamp(1, Semaphore::MAX_PERMITS)));
         let (orders, _) = watch::channel(Orders::default());
-        Arc::new(Self { settings, places, orders, numbers: AtomicU64::new(0), refusals: Refusals::default() })
+        Arc::new(Self { settings, places, orders, numbers: AtomicU64::new(0), refusals: Reports::default() })
     }
 
     pub(crate) fn orders(&self) -> watch::Receiver<Orders> {
@@ -98,7 +98,7 @@ impl Shared {
 
     /// Logs that somebody was turned away, a few times a minute.
     pub(crate) fn note_refusal(&self, who: &str, why: &str) {
-        if self.refusals.is_logged(clock::now()) {
+        if self.refusals.admit(clock::now()) {
             warn!("{who} is turned away: {why}");
         }
     }

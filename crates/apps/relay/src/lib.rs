@@ -20,7 +20,6 @@ mod end;
 mod far;
 mod near;
 mod orders;
-mod refusals;
 mod speech;
 
 use std::net::SocketAddr;

@@ -23,8 +23,10 @@ mod network;
 mod places;
 mod pool;
 mod rates;
+mod reports;
 
 pub use network::{Host, Site};
 pub use places::{Place, Places};
 pub use pool::{AtShare, Entered, Full, Id, Limits, Pool, Standing};
 pub use rates::{OverRate, Rate, RateLimits, Rates};
+pub use reports::Reports;

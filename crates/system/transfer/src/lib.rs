@@ -17,7 +17,6 @@ mod channel;
 mod error;
 mod gains;
 mod greeting;
-mod mentions;
 mod place;
 mod plan;
 mod receiver;

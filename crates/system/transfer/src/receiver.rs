@@ -14,13 +14,13 @@ use netaware_pool::{AtShare, Limits, Places, Standing};
 use netaware_stream::{DualListener, Options};
 use netaware_wire::proof::Key;
 
-use crate::mentions::Mentions;
 use crate::place::{Comparing, Existing, Place};
 use crate::report::Event;
 use crate::roster::Roster;
 use crate::sender::STREAM_PATIENCE;
 use crate::session::{LOOKED, Session};
 use crate::tls::Identity;
+use netaware_pool::Reports;
 
 /// Where to receive, and from whom.
 #[derive(Debug, Clone)]
@@ -100,7 +100,7 @@ pub(crate) struct Shared {
     /// Streams of transfers that are over, until their senders have the last words.
     pub(crate) leaving: Places,
     /// Which of those that were not let in are reported.
-    pub(crate) mentions: Mentions,
+    pub(crate) reports: Reports,
 }
 
 pub(crate) type Tell = Arc<dyn Fn(Event) + Send + Sync>;
@@ -129,7 +129,7 @@ impl Receiver {
             opening: Places::new(BRIEF),
             seats: Places::new(seats(config.max_transfers)),
             leaving: Places::new(BRIEF),
-            mentions: Mentions::default(),
+            reports: Reports::default(),
             config,
         };
         Ok(Self { listener, shared: Arc::new(shared) })

@@ -108,7 +108,7 @@ impl Session {
         self.report.took = clock::now() - self.began_at;
         self.report.ended = ended.err();
         let came_to_its_end = self.report.ended.is_none();
-        if was_let_in || self.shared.mentions.admit(clock::now()) {
+        if was_let_in || self.shared.reports.admit(clock::now()) {
             (self.tell)(Event::Ended { transfer: self.transfer, report: self.report });
         }
         let most = if came_to_its_end { MOST_LAST_WORDS } else { Span::ZERO };

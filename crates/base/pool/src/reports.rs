@@ -1,5 +1,5 @@
-//! Which connections are reported that were not let in: whoever comes a million times must not fill
-//! the disk of whoever keeps the reports.
+//! Limits how many refused connections are reported or logged: a stranger who comes a million times
+//! must not fill a disk.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use netaware_units::{Mono, Span};
 
 /// Counts the reports of the present minute.
 #[derive(Debug, Default)]
-pub(crate) struct Mentions(Mutex<Minute>);
+pub struct Reports(Mutex<Minute>);
 
 #[derive(Debug, Default)]
 struct Minute {
@@ -15,9 +15,9 @@ struct Minute {
     reported: u32,
 }
 
-impl Mentions {
-    /// Returns whether one more is reported.
-    pub(crate) fn admit(&self, now: Mono) -> bool {
+impl Reports {
+    /// Returns whether one more is reported: 20 a minute are.
+    pub fn admit(&self, now: Mono) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).admit(now)
     }
 }
@@ -41,8 +41,8 @@ mod tests {
 
     #[test]
     fn a_flood_of_strangers_does_not_fill_the_log() {
-        let mentions = Mentions::default();
-        assert_eq!((0..1000).filter(|n| mentions.admit(Mono(*n))).count(), 20);
-        assert!(mentions.admit(Mono(0) + Span::from_secs(60)));
+        let reports = Reports::default();
+        assert_eq!((0..1000).filter(|n| reports.admit(Mono(*n))).count(), 20);
+        assert!(reports.admit(Mono(0) + Span::from_secs(60)));
     }
 }
